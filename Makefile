@@ -1,0 +1,89 @@
+# Tallyman: what a developer types. `make help` lists it. CMake does the building.
+
+BUILD_DIR ?= build
+JOBS      ?= $(shell nproc 2> /dev/null || echo 2)
+STAGES    ?=
+PLAY      ?= play
+BIN       := $(BUILD_DIR)/rel/tallyman
+SOURCES    = $(shell find api controller include tests -name '*.[ch]')
+
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test check bench format \
+        tidy cov fuzz clean
+
+# $(call cmake_build,PRESET,TARGETS): configured once, then only what changed.
+define cmake_build
+	@mkdir -p $(BUILD_DIR)
+	@test -f $(BUILD_DIR)/$(1)/build.ninja || { echo "building $(BUILD_DIR)/$(1)"; \
+	    cmake --preset $(1) -B $(BUILD_DIR)/$(1) > $(BUILD_DIR)/$(1).log 2>&1 || \
+	    { cat $(BUILD_DIR)/$(1).log; exit 1; }; }
+	@cmake --build $(BUILD_DIR)/$(1) -j $(JOBS) $(if $(2),--target $(2)) -- --quiet
+endef
+
+# $(call need,TOOL,DEBIAN_PACKAGE): a tool that only this target needs.
+define need
+	@command -v $(1) > /dev/null || \
+	    { echo "make $@: $(1) is missing; on Debian: apt-get install $(2)" >&2; exit 1; }
+endef
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "  BUILD_DIR=build    where everything is built    JOBS=$(JOBS)    how many at once"
+
+demo: build ## two gangs that deadlock, without Tallyman and with it, in virtual time
+	@$(BIN) simulate examples/deadlock
+
+demo-cluster: build ## the same on a real control plane (builds one at first)
+	@tests/cluster/demo --bin $(BIN)
+
+cluster-up: ## start a control plane to play with, PLAY=its name
+	@tests/cluster/cluster up --name $(PLAY)
+
+cluster-down: ## stop it
+	@tests/cluster/cluster down --name $(PLAY)
+
+deps: ## install the packages that building and testing need (Debian)
+	@cmake/deps test
+
+build: ## build the program: optimised, hardened, assertions on
+	@cmake/deps build
+	$(call cmake_build,rel,)
+
+asan: ## build program and tests with sanitizers
+	@cmake/deps test
+	$(call cmake_build,asan,)
+
+test: ## run every test; STAGES="unit wire" picks stages
+	@cmake/deps test
+	@tests/run --build-dir $(BUILD_DIR) --jobs $(JOBS) $(STAGES)
+
+check: ## run the checks of layering, purity, size, format and words
+	@cmake/deps test
+	@tests/run --build-dir $(BUILD_DIR) --jobs $(JOBS) checks
+
+bench: build ## measure decisions, start, memory and admissions per second
+	@tests/bench/run --bin $(BIN)
+
+format: ## put every C file into the project's format
+	$(call need,clang-format,clang-format)
+	@clang-format -i $(SOURCES)
+
+tidy: ## run clang-tidy on every file
+	$(call need,clang,clang)
+	$(call need,clang-tidy,clang-tidy)
+	$(call cmake_build,tidy,)
+
+cov: ## run the unit, scenario and property tests and report coverage
+	$(call need,gcovr,gcovr)
+	$(call cmake_build,cov,)
+	@ctest --test-dir $(BUILD_DIR)/cov -j $(JOBS) -L 'unit|scenario|property' --quiet
+	@gcovr --root . --filter api/ --filter controller/ $(BUILD_DIR)/cov
+
+fuzz: ## build the fuzz targets for libFuzzer, in BUILD_DIR/fuzz
+	$(call need,clang,clang)
+	$(call cmake_build,fuzz,)
+	@ls $(BUILD_DIR)/fuzz/fuzz_*
+
+clean: ## remove what was built
+	@rm -rf $(BUILD_DIR)

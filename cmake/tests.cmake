@@ -1,0 +1,83 @@
+# Every .c file of these directories is one test executable, noticed by the next build:
+#   tests/unit/LAYER/  label unit        tests/property/  label property
+#   tests/scenario/    label scenario    tests/fuzz/      label fuzz
+# tests/support/ is a library that all of them link. A test runs in the top directory of the sources.
+set(tests_dir "${PROJECT_SOURCE_DIR}/tests")
+set(test_environment
+    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=1"
+    "UBSAN_OPTIONS=print_stacktrace=1")
+
+file(GLOB support_sources CONFIGURE_DEPENDS "${tests_dir}/support/*.c" "${tests_dir}/support/*/*.c")
+if(support_sources AND NOT TALLYMAN_FUZZ)
+    add_library(tests_support STATIC ${support_sources})
+    target_link_libraries(tests_support PUBLIC tallyman_flags)
+    set(support_scope PUBLIC)
+else()
+    add_library(tests_support INTERFACE)
+    target_link_libraries(tests_support INTERFACE tallyman_flags)
+    set(support_scope INTERFACE)
+endif()
+target_include_directories(tests_support ${support_scope} "${tests_dir}")
+if(NOT TALLYMAN_FUZZ)
+    pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+    target_link_libraries(tests_support ${support_scope} PkgConfig::CMOCKA)
+endif()
+
+# "tests/unit/base/test_str.c" is unit_base_str.
+function(test_name source ret_name)
+    file(RELATIVE_PATH path "${tests_dir}" "${source}")
+    string(REGEX REPLACE "\\.c$" "" path "${path}")
+    string(REGEX REPLACE "(^|/)test_" "\\1" path "${path}")
+    string(MAKE_C_IDENTIFIER "${path}" name)
+    set(${ret_name} "${name}" PARENT_SCOPE)
+endfunction()
+
+function(tests_register name label)
+    add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_tests_properties(${name} PROPERTIES
+        LABELS ${label} TIMEOUT 600 ENVIRONMENT "${test_environment}")
+endfunction()
+
+# tests_add_cmocka(LABEL LAYER pattern...): the tests link that layer and all to its left, no more,
+# so that a layer is tested while the ones to its right don't compile.
+function(tests_add_cmocka label layer)
+    file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+    foreach(source IN LISTS sources)
+        test_name("${source}" name)
+        add_executable(${name} "${source}")
+        target_link_libraries(${name} PRIVATE tests_support tallyman_${layer})
+        # cmocka's assertions don't tell the compiler that they end the test.
+        set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS -Wno-null-dereference)
+        tests_register(${name} ${label} ${name})
+    endforeach()
+endfunction()
+
+# A fuzz target defines LLVMFuzzerTestOneInput(). Under libFuzzer it searches; everywhere else
+# replay_main.c gives it each file of tests/fuzz/corpus/FILE_NAME/, as a regression test.
+function(tests_add_fuzz)
+    file(GLOB sources CONFIGURE_DEPENDS "${tests_dir}/fuzz/*.c")
+    list(REMOVE_ITEM sources "${tests_dir}/fuzz/replay_main.c")
+    foreach(source IN LISTS sources)
+        test_name("${source}" name)
+        get_filename_component(corpus_name "${source}" NAME_WE)
+        set(corpus "${tests_dir}/fuzz/corpus/${corpus_name}")
+        if(TALLYMAN_FUZZ)
+            add_executable(${name} "${source}")
+            target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+            tests_register(${name} fuzz ${name} -runs=0 "${corpus}")
+        else()
+            add_executable(${name} "${source}" "${tests_dir}/fuzz/replay_main.c")
+            tests_register(${name} fuzz ${name} "${corpus}")
+        endif()
+        target_link_libraries(${name} PRIVATE tests_support tallyman_daemon)
+    endforeach()
+endfunction()
+
+if(NOT TALLYMAN_FUZZ)
+    foreach(layer base api core driver kube store http sim daemon)
+        tests_add_cmocka(unit ${layer} "${tests_dir}/unit/${layer}/*.c")
+    endforeach()
+    tests_add_cmocka(scenario sim "${tests_dir}/scenario/*.c" "${tests_dir}/scenario/*/*.c")
+    tests_add_cmocka(property sim "${tests_dir}/property/*.c")
+endif()
+tests_add_fuzz()

@@ -1,0 +1,454 @@
+/* admission.c - what a gang's Admission says, and when it has to be said again. */
+#include "internal.h"
+
+#include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
+#include "tallyman/base/time_text.h"
+
+void gang_show(struct core *core, struct gang *gang)
+{
+    if (!core->is_ready || gang->is_job_gone || gang->state == 0) {
+        return;
+    }
+    if (gang->admission_effect_id != 0) {
+        gang->is_admission_dirty = true;
+        return;
+    }
+    struct effect *effect = effect_new(core, EFFECT_WRITE_ADMISSION);
+    struct arena *arena = core->out->arena;
+    effect->object_kind = KIND_ADMISSION;
+    effect->namespace_name = arena_copy_str(arena, gang->namespace_name);
+    effect->name = arena_copy_str(arena, gang->name);
+    effect->uid = arena_copy_str(arena, gang->uid);
+    effect->is_urgent = gang->state == GANG_ADMITTED;
+    gang->admission_effect_id = effect->id;
+}
+
+/* -- why ---------------------------------------------------------------------------------------- */
+
+static struct verdict backoff_verdict(const struct gang *gang, struct arena *arena)
+{
+    char buffer[TIME_TEXT_BYTES];
+    struct str at = time_format_rfc3339(gang->memory.requeue_at_ms, buffer);
+    struct str why = str_is_set(gang->refusal) ? gang->refusal
+                                               : STR("its pods weren't ready in time");
+    return (struct verdict){
+        .reason = REASON_BACKOFF,
+        .message = arena_format(arena, "tried again at " STR_FMT " (%lld failed so far): " STR_FMT,
+                                STR_ARG(at), (long long)gang->memory.requeue_count,
+                                STR_ARG(why))};
+}
+
+static struct verdict waiting_verdict(const struct core *core, const struct gang *gang,
+                                      struct arena *arena)
+{
+    if (str_is_set(gang->invalid)) {
+        return (struct verdict){.reason = REASON_INVALID, .message = gang->invalid};
+    }
+    if (gang->memory.requeue_at_ms > core->now_ms) {
+        return backoff_verdict(gang, arena);
+    }
+    const struct gang *blocker = gang->queue == NULL ? NULL : gang->queue->blocker;
+    if (blocker != NULL && blocker != gang && gang_compare_order(gang, blocker) > 0) {
+        return (struct verdict){
+            .reason = REASON_BEHIND_IN_QUEUE,
+            .message = arena_format(arena,
+                                    "queue " STR_FMT
+                                    " is StrictFIFO, and a gang ahead of it waits for room",
+                                    STR_ARG(gang->queue->name))};
+    }
+    return gang->shape == NULL ? (struct verdict){.reason = REASON_NONE} : gang->shape->verdict;
+}
+
+struct verdict gang_verdict(const struct core *core, const struct gang *gang, struct arena *arena)
+{
+    switch (gang->state) {
+    case GANG_HELD:
+        return (struct verdict){
+            .reason = REASON_HELD,
+            .message = STR("annotation tallyman.dev/hold is \"true\"; it keeps its place and isn't "
+                           "considered")};
+    case GANG_SUSPENDING:
+        return (struct verdict){
+            .reason = REASON_WAITING_FOR_TERMINATION,
+            .message = arena_format(arena, "%u of its pods are still stopping",
+                                    gang->live_pods)};
+    case GANG_PENDING:
+        return waiting_verdict(core, gang, arena);
+    case GANG_ADMITTED:
+    case GANG_RUNNING:
+    case GANG_FINISHED:
+        break;
+    }
+    return (struct verdict){.reason = REASON_NONE};
+}
+
+int64_t gang_position(const struct gang *gang, int64_t max)
+{
+    if (!gang->is_in_queue) {
+        return 0;
+    }
+    int64_t position = 1;
+    struct gang *other = (struct gang *)(uintptr_t)gang;
+    while (position <= max && (other = RB_PREV(gang_tree, NULL, other)) != NULL) {
+        position++;
+    }
+    return position;
+}
+
+/* -- the object --------------------------------------------------------------------------------- */
+
+static struct opt_time seconds(int64_t ms)
+{
+    return (struct opt_time){ms > 0, ms / 1000 * 1000};
+}
+
+static struct str asked_devices(const struct gang *gang, struct arena *arena)
+{
+    struct text text;
+    text_init(&text, arena, 250);
+    const struct shape *shape = gang->shape;
+    for (uint32_t i = 0; shape != NULL && i < shape->device_count; i++) {
+        text_addf(&text, "%s" STR_FMT "=%lld", text.len == 0 ? "" : " ",
+                  STR_ARG(shape->devices[i].profile->class_name),
+                  (long long)sat_mul(shape->devices[i].count, shape->size.pods));
+    }
+    for (uint32_t i = 0; shape != NULL && i < shape->per_pod.count; i++) {
+        struct str name = shape->per_pod.items[i].resource;
+        bool is_device = str_find_char(name, '/') < name.len;
+        if (is_device) {
+            text_addf(&text, "%s" STR_FMT "=%lld", text.len == 0 ? "" : " ", STR_ARG(name),
+                      (long long)i128_clamp(shape->per_pod.items[i].value * shape->size.pods));
+        }
+    }
+    for (uint32_t c = 0; shape != NULL && c < shape->claim_count; c++) {
+        for (uint32_t i = 0; i < shape->claims[c].request_count; i++) {
+            text_addf(&text, "%s" STR_FMT "=%lld", text.len == 0 ? "" : " ",
+                      STR_ARG(shape->claims[c].requests[i].profile->class_name),
+                      (long long)shape->claims[c].requests[i].count);
+        }
+    }
+    return text_str(&text);
+}
+
+static struct str held_flavors(const struct gang *gang, struct arena *arena)
+{
+    struct text text;
+    text_init(&text, arena, 250);
+    const struct charge_list *charges = &gang->reservation->per_pod;
+    for (uint32_t i = 0; i < charges->count; i++) {
+        bool is_repeat = false;
+        for (uint32_t j = 0; j < i; j++) {
+            is_repeat = is_repeat || str_eq(charges->items[j].flavor, charges->items[i].flavor);
+        }
+        if (!is_repeat) {
+            text_addf(&text, "%s" STR_FMT, text.len == 0 ? "" : ",",
+                      STR_ARG(charges->items[i].flavor));
+        }
+    }
+    return text_str(&text);
+}
+
+static struct condition *add_condition(struct condition_list *list, const char *type, bool is_true,
+                                       struct str reason, struct str message, int64_t since_ms)
+{
+    struct condition *condition = &list->items[list->count++];
+    *condition = (struct condition){.type = str_from_c(type),
+                                    .status = str_from_c(is_true ? "True" : "False"),
+                                    .reason = reason,
+                                    .message = message,
+                                    .last_transition_time = seconds(since_ms)};
+    return condition;
+}
+
+static void fill_conditions(const struct gang *gang, struct arena *arena,
+                            const struct admission_status *status, struct condition_list *list)
+{
+    list->items = ARENA_ARRAY(arena, struct condition, 3);
+    bool is_admitted = gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING;
+    struct str reason = str_is_empty(status->reason) ? status->state : status->reason;
+    (void)add_condition(list, "Admitted", is_admitted, is_admitted ? STR("Admitted") : reason,
+                        is_admitted ? STR("") : status->message,
+                        is_admitted ? gang->admitted_ms : gang->reason_since_ms);
+    if (is_admitted) {
+        (void)add_condition(list, "PodsReady", gang->state == GANG_RUNNING,
+                            gang->state == GANG_RUNNING ? STR("Whole") : STR("Starting"), STR(""),
+                            gang->reason_since_ms);
+    }
+}
+
+static void fill_explanation(const struct gang *gang, const struct verdict *verdict,
+                             struct arena *arena, struct admission_status *status)
+{
+    const struct reason_info *info = reason_info(verdict->reason);
+    struct explanation *explanation = ARENA_NEW(arena, struct explanation);
+    explanation->since = seconds(gang->reason_since_ms);
+    explanation->actions.items = ARENA_NEW(arena, struct explanation_action);
+    explanation->actions.count = 1;
+    explanation->actions.items[0] = (struct explanation_action){
+        .kind = str_from_c(reason_action_name(info->action)), .message = str_from_c(info->advice)};
+    if (str_is_set(verdict->resource)) {
+        explanation->resources.items = ARENA_NEW(arena, struct explanation_resource);
+        explanation->resources.count = 1;
+        explanation->resources.items[0] = (struct explanation_resource){
+            .name = verdict->resource,
+            .asked = resource_amount_format(arena, verdict->resource, verdict->asked),
+            .free = resource_amount_format(arena, verdict->resource, verdict->free)};
+    }
+    if (status->position.is_set) {
+        explanation->ahead = ARENA_NEW(arena, struct explanation_ahead);
+        explanation->ahead->gangs = (struct opt_int){true, status->position.value - 1};
+    }
+    status->explanation = explanation;
+}
+
+static void fill_position(const struct gang *gang, struct arena *arena,
+                          struct admission_status *status)
+{
+    int64_t position = gang_position(gang, POSITION_EXACT_MAX);
+    if (position == 0) {
+        return;
+    }
+    if (position > POSITION_EXACT_MAX) {
+        status->pos = arena_format(arena, ">%d", POSITION_EXACT_MAX);
+        return;
+    }
+    status->position = (struct opt_int){true, position};
+    status->pos = arena_format(arena, "%lld", (long long)position);
+}
+
+static void fill_status(struct core *core, struct gang *gang, struct arena *arena,
+                        struct admission_status *status)
+{
+    struct verdict verdict = gang_verdict(core, gang, arena);
+    if (verdict.reason != gang->shown_reason || gang->reason_since_ms == 0 ||
+        gang->shown_state != gang->state) {
+        bool is_restored = gang->reason_since_ms != 0 && gang->shown_state == 0 &&
+                           gang->shown_reason == verdict.reason;
+        gang->reason_since_ms = is_restored ? gang->reason_since_ms : core->now_ms;
+        gang->shown_reason = verdict.reason;
+        gang->shown_state = gang->state;
+    }
+    status->state = str_from_c(gang_state_name(gang->state));
+    fill_position(gang, arena, status);
+    int64_t count = gang->reservation != NULL ? gang->reservation->count : gang->size.pods;
+    status->pods = arena_format(arena, "%u/%lld", gang->ready_pods, (long long)count);
+    status->devices = gang->reservation != NULL ? reservation_text(core, gang, arena, true)
+                                                : asked_devices(gang, arena);
+    status->flavor = gang->reservation != NULL ? held_flavors(gang, arena) : STR_NONE;
+    status->since = seconds(gang->reason_since_ms);
+    status->queued_at = seconds(gang->order_ms);
+    status->job_generation = (struct opt_int){true, gang->generation};
+    if (gang->memory.evictions > 0) {
+        status->evictions = (struct opt_int){true, gang->memory.evictions};
+    }
+    if (gang->memory.requeue_count > 0) {
+        status->requeue = ARENA_NEW(arena, struct requeue_state);
+        status->requeue->count = (struct opt_int){true, gang->memory.requeue_count};
+        status->requeue->at = seconds(gang->memory.requeue_at_ms);
+    }
+    if (verdict.reason != REASON_NONE) {
+        status->reason = str_from_c(reason_info(verdict.reason)->code);
+        status->message = arena_copy_str(arena, str_cut_utf8(verdict.message, MESSAGE_MAX_BYTES));
+        status->summary = arena_format(arena, STR_FMT ": " STR_FMT, STR_ARG(status->reason),
+                                       STR_ARG(status->message));
+        fill_explanation(gang, &verdict, arena, status);
+    }
+    fill_conditions(gang, arena, status, &status->conditions);
+}
+
+static uint64_t content_hash(const struct admission *admission)
+{
+    struct admission slim = {.spec = admission->spec, .status = admission->status};
+    struct json_writer *writer = json_writer_new();
+    encode_object(writer, kind_info(KIND_ADMISSION)->schema, &slim);
+    uint64_t hash = str_hash(json_writer_text(writer), 1);
+    json_writer_free(writer);
+    return hash;
+}
+
+static struct hash_orphan *orphan_find(const struct core *core, struct str key)
+{
+    struct hash_orphan *orphan = NULL;
+    HASH_FIND(hh, core->orphans, key.ptr, (unsigned)key.len, orphan);
+    return orphan;
+}
+
+bool core_admission_content(struct core *core, struct str job_uid, struct arena *arena,
+                            struct admission *ret_admission)
+{
+    struct gang *gang = gang_find(core, job_uid);
+    if (gang == NULL || gang->is_job_gone || gang->queue == NULL ||
+        orphan_find(core, gang->key) != NULL) {
+        return false;
+    }
+    gang->is_admission_dirty = false;
+    struct admission *admission = ret_admission;
+    *admission = (struct admission){.meta.name = arena_copy_str(arena, gang->name)};
+    admission->meta.namespace_name = arena_copy_str(arena, gang->namespace_name);
+    struct owner_reference *owner = ARENA_NEW(arena, struct owner_reference);
+    *owner = (struct owner_reference){.api_version = STR("batch/v1"),
+                                      .kind = STR("Job"),
+                                      .name = admission->meta.name,
+                                      .uid = arena_copy_str(arena, gang->uid),
+                                      .controller = {true, true}};
+    admission->meta.owner_references = (struct owner_reference_list){owner, 1};
+    admission->spec.queue = arena_copy_str(arena, gang->queue->name);
+    admission->spec.job_uid = owner->uid;
+    admission->spec.priority = (struct opt_int){true, gang->priority};
+    admission->spec.pod_sets.items = ARENA_NEW(arena, struct admission_pod_set);
+    admission->spec.pod_sets.count = 1;
+    admission->spec.pod_sets.items[0] =
+        (struct admission_pod_set){.name = STR("main"),
+                                   .count = {true, gang->size.pods},
+                                   .min_count = {true, gang->size.min_count}};
+    fill_status(core, gang, arena, &admission->status);
+    uint64_t hash = content_hash(admission);
+    bool is_changed = hash != gang->admission_hash;
+    gang->admission_hash = hash;
+    return is_changed;
+}
+
+void admission_write_done(struct core *core, struct gang *gang, const struct effect_done *done)
+{
+    gang->admission_effect_id = 0;
+    if (done->outcome != EFFECT_OK) {
+        gang->admission_hash = 0;
+    }
+    if (gang->is_admission_dirty) {
+        gang_show(core, gang);
+    }
+}
+
+/* -- what is there already ---------------------------------------------------------------------- */
+
+static void take_memory(struct core *core, struct gang *gang, const struct admission *object,
+                        uint64_t hash)
+{
+    (void)core;
+    bool is_first = !gang->is_admission_seen;
+    gang->is_admission_seen = true;
+    str_drop(&gang->admission_uid);
+    gang->admission_uid = str_own(object->meta.uid);
+    if (!is_first || gang->admission_hash != 0) {
+        return; /* our own write comes back */
+    }
+    gang->admission_hash = hash;
+    const struct admission_status *status = &object->status;
+    if (status->requeue != NULL && gang->memory.requeue_count == 0) {
+        gang->memory.requeue_count = status->requeue->count.value;
+        gang->memory.requeue_at_ms = status->requeue->at.is_set ? status->requeue->at.ms : 0;
+    }
+    if (gang->memory.evictions == 0) {
+        gang->memory.evictions = status->evictions.value;
+    }
+    if (status->queued_at.is_set && status->queued_at.ms > gang->order_ms) {
+        gang->order_ms = status->queued_at.ms;
+    }
+    if (status->since.is_set) {
+        gang->reason_since_ms = status->since.ms;
+        for (int reason = REASON_NONE; reason < REASON_COUNT; reason++) {
+            if (str_eq_c(status->reason, reason_info((enum reason)reason)->code)) {
+                gang->shown_reason = (enum reason)reason;
+            }
+        }
+    }
+}
+
+static void delete_admission(struct core *core, struct str key, struct str uid)
+{
+    struct effect *effect = effect_new(core, EFFECT_DELETE_ADMISSION);
+    struct arena *arena = core->out->arena;
+    size_t slash = str_find_char(key, '/');
+    effect->id = 0;
+    effect->object_kind = KIND_ADMISSION;
+    effect->namespace_name = arena_copy_str(arena, str_take(key, slash));
+    effect->name = arena_copy_str(arena, str_skip(key, slash + 1));
+    effect->uid = arena_copy_str(arena, uid);
+}
+
+static void orphan_drop(struct core *core, struct hash_orphan *orphan)
+{
+    HASH_DEL(core->orphans, orphan);
+    mem_free(orphan->object);
+    str_drop(&orphan->key);
+    mem_free(orphan);
+}
+
+static void orphan_keep(struct core *core, struct str key, const struct admission *object)
+{
+    struct hash_orphan *orphan = orphan_find(core, key);
+    if (orphan != NULL) {
+        orphan_drop(core, orphan);
+    }
+    orphan = MEM_NEW(struct hash_orphan);
+    orphan->key = str_own(key);
+    orphan->object = object_clone(kind_info(KIND_ADMISSION)->schema, object);
+    HASH_ADD_KEYPTR(hh, core->orphans, orphan->key.ptr, (unsigned)orphan->key.len, orphan);
+}
+
+void admission_apply(struct core *core, const struct admission *object)
+{
+    struct str key = key_join(&core->scratch, object->meta.namespace_name, object->meta.name);
+    struct gang *gang = gang_find(core, object->spec.job_uid);
+    if (gang != NULL && str_eq(gang->key, key)) {
+        take_memory(core, gang, object, content_hash(object));
+        return;
+    }
+    orphan_keep(core, key, object);
+    struct gang *namesake = NULL;
+    HASH_FIND(hh_key, core->gangs_by_key, key.ptr, (unsigned)key.len, namesake);
+    if (namesake != NULL && core->is_ready) {
+        delete_admission(core, key, object->meta.uid);
+    }
+}
+
+void admissions_meet_job(struct core *core, struct gang *gang)
+{
+    struct hash_orphan *orphan = orphan_find(core, gang->key);
+    if (orphan == NULL) {
+        return;
+    }
+    if (str_eq(orphan->object->spec.job_uid, gang->uid)) {
+        take_memory(core, gang, orphan->object, content_hash(orphan->object));
+        orphan_drop(core, orphan);
+        return;
+    }
+    /* Of a Job of that name that is no more: never adopted. */
+    delete_admission(core, gang->key, orphan->object->meta.uid);
+}
+
+void admission_deleted(struct core *core, const struct admission *object)
+{
+    struct str key = key_join(&core->scratch, object->meta.namespace_name, object->meta.name);
+    struct hash_orphan *orphan = orphan_find(core, key);
+    if (orphan != NULL && str_eq(orphan->object->meta.uid, object->meta.uid)) {
+        orphan_drop(core, orphan);
+    }
+    struct gang *gang = NULL;
+    HASH_FIND(hh_key, core->gangs_by_key, key.ptr, (unsigned)key.len, gang);
+    if (gang == NULL) {
+        return;
+    }
+    if (str_eq(gang->admission_uid, object->meta.uid)) {
+        gang->is_admission_seen = false;
+        gang->admission_hash = 0;
+    }
+    gang_show(core, gang);
+}
+
+void admission_withdraw(struct core *core, const struct gang *gang)
+{
+    if (gang->is_admission_seen && !gang->is_job_gone && core->out != NULL) {
+        delete_admission(core, gang->key, gang->admission_uid);
+    }
+}
+
+void admissions_free(struct core *core)
+{
+    struct hash_orphan *orphan;
+    struct hash_orphan *next;
+    HASH_ITER (hh, core->orphans, orphan, next) {
+        orphan_drop(core, orphan);
+    }
+}

@@ -1,0 +1,184 @@
+/* config.c - the small objects that are looked up by name, and who hears of their changes. */
+#include "internal.h"
+
+#include <stdlib.h>
+
+#include "tallyman/base/alloc.h"
+
+const void *named_find(const struct core *core, enum object_kind kind, struct str key)
+{
+    struct named_object *found = NULL;
+    HASH_FIND(hh, core->named[kind], key.ptr, (unsigned)key.len, found);
+    return found == NULL ? NULL : found->value;
+}
+
+static struct str named_key(struct core *core, enum object_kind kind,
+                            const struct object_meta *object)
+{
+    if (kind_info(kind)->is_namespaced) {
+        return key_join(&core->scratch, object->namespace_name, object->name);
+    }
+    return object->name;
+}
+
+static bool shape_names_template(const struct shape *shape, struct str name)
+{
+    const struct pod_resource_claim_list *claims = &shape->spec->resource_claims;
+    for (uint32_t i = 0; i < claims->count; i++) {
+        if (str_eq(claims->items[i].resource_claim_template_name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the shape's judgement rests on that object. */
+static bool shape_depends(const struct shape *shape, enum object_kind kind,
+                          const struct object_meta *object)
+{
+    bool is_namespace_same = str_eq(shape->namespace_name, object->namespace_name);
+    switch ((int)kind) {
+    case KIND_LIMIT_RANGE:
+        return is_namespace_same;
+    case KIND_RESOURCE_CLAIM_TEMPLATE:
+        return is_namespace_same && shape_names_template(shape, object->name);
+    case KIND_RUNTIME_CLASS:
+        return str_eq(shape->spec->runtime_class_name, object->name);
+    case KIND_NAMESPACE:
+        return str_eq(shape->namespace_name, object->name);
+    default:
+        return false;
+    }
+}
+
+static void tell_shapes(struct core *core, enum object_kind kind, const struct object_meta *object)
+{
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
+            if (shape_depends(shape, kind, object)) {
+                shape_unresolve(core, shape);
+            }
+        }
+    }
+}
+
+static void tell_all(struct core *core, enum object_kind kind, const struct object_meta *object)
+{
+    if (kind == KIND_DEVICE_CLASS) {
+        profiles_class_changed(core, object->name);
+    } else if (kind == KIND_PRIORITY_CLASS) {
+        struct gang *gang;
+        RB_FOREACH (gang, gang_order_tree, &core->gang_order) {
+            gang_reprioritize(core, gang);
+        }
+    } else {
+        tell_shapes(core, kind, object);
+    }
+}
+
+void named_apply(struct core *core, enum object_kind kind, const struct object_meta *object)
+{
+    const struct schema *schema = kind_info(kind)->schema;
+    struct str key = named_key(core, kind, object);
+    struct named_object *entry = NULL;
+    HASH_FIND(hh, core->named[kind], key.ptr, (unsigned)key.len, entry);
+    void *old = NULL;
+    if (entry == NULL) {
+        entry = MEM_NEW(struct named_object);
+        entry->key = str_own(key);
+        entry->kind = kind;
+        HASH_ADD_KEYPTR(hh, core->named[kind], entry->key.ptr, (unsigned)entry->key.len, entry);
+    } else {
+        old = entry->value;
+    }
+    entry->value = object_clone(schema, object);
+    struct object_meta *meta = entry->value;
+    meta->resource_version = STR_NONE; /* so that a touch without a change is none */
+    meta->generation = (struct opt_int){false, 0};
+    meta->annotations = (struct string_map){.items = NULL};
+    bool is_same = old != NULL && object_equal(schema, old, entry->value);
+    mem_free(old);
+    if (!is_same) {
+        tell_all(core, kind, object);
+    }
+}
+
+void named_deleted(struct core *core, enum object_kind kind, const struct object_meta *object)
+{
+    struct str key = named_key(core, kind, object);
+    struct named_object *entry = NULL;
+    HASH_FIND(hh, core->named[kind], key.ptr, (unsigned)key.len, entry);
+    if (entry == NULL) {
+        return;
+    }
+    HASH_DEL(core->named[kind], entry);
+    str_drop(&entry->key);
+    mem_free(entry->value);
+    mem_free(entry);
+    tell_all(core, kind, object);
+}
+
+static int compare_limit_ranges(const void *a, const void *b)
+{
+    const struct limit_range *const *left = a;
+    const struct limit_range *const *right = b;
+    return str_compare((*left)->meta.name, (*right)->meta.name);
+}
+
+struct request_context namespace_limits(struct core *core, struct str namespace_name)
+{
+    const struct limit_range **found = NULL;
+    uint32_t count = 0;
+    uint32_t capacity = 0;
+    struct named_object *entry;
+    struct named_object *next;
+    HASH_ITER (hh, core->named[KIND_LIMIT_RANGE], entry, next) {
+        const struct limit_range *range = entry->value;
+        if (str_eq(range->meta.namespace_name, namespace_name)) {
+            found = arena_grow(&core->scratch, found, count, &capacity, sizeof(struct limit_range *));
+            found[count++] = range;
+        }
+    }
+    if (count > 1) {
+        qsort(found, count, sizeof(struct limit_range *), compare_limit_ranges);
+    }
+    return (struct request_context){.limit_ranges = found, .limit_range_count = count};
+}
+
+bool priority_of_class(const struct core *core, struct str class_name, int64_t *ret_priority)
+{
+    if (!str_is_empty(class_name)) {
+        const struct priority_class *named = named_find(core, KIND_PRIORITY_CLASS, class_name);
+        *ret_priority = named != NULL && named->value.is_set ? named->value.value : 0;
+        return named != NULL || str_starts_with(class_name, STR("system-"));
+    }
+    /* The global default; the lowest value where several claim to be it. */
+    bool is_found = false;
+    *ret_priority = 0;
+    struct named_object *entry;
+    struct named_object *next;
+    HASH_ITER (hh, core->named[KIND_PRIORITY_CLASS], entry, next) {
+        const struct priority_class *candidate = entry->value;
+        bool is_default = candidate->global_default.is_set && candidate->global_default.value;
+        if (is_default && (!is_found || candidate->value.value < *ret_priority)) {
+            is_found = true;
+            *ret_priority = candidate->value.value;
+        }
+    }
+    return true;
+}
+
+void named_free(struct core *core)
+{
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        struct named_object *entry;
+        struct named_object *next;
+        HASH_ITER (hh, core->named[kind], entry, next) {
+            HASH_DEL(core->named[kind], entry);
+            str_drop(&entry->key);
+            mem_free(entry->value);
+            mem_free(entry);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+/* core.c - one step: take the event in, let what it touched be reviewed, decide, say what is due. */
+#include "tallyman/core/core.h"
+
+#include <assert.h>
+
+#include "internal.h"
+
+#include "tallyman/base/alloc.h"
+
+struct core *core_new(const struct core_options *options)
+{
+    struct core *core = MEM_NEW(struct core);
+    core->options = *options;
+    if (core->options.stuck_node_ms == 0) {
+        core->options.stuck_node_ms = STUCK_NODE_DEFAULT_MS;
+    }
+    RB_INIT(&core->queue_order);
+    RB_INIT(&core->node_order);
+    RB_INIT(&core->device_order);
+    RB_INIT(&core->gang_order);
+    RB_INIT(&core->timers);
+    RB_INIT(&core->unbound);
+    RB_INIT(&core->ready);
+    arena_init(&core->scratch);
+    static const char *const always_known[] = {"cpu", "memory", "ephemeral-storage",
+                                               RESOURCE_PODS};
+    for (size_t i = 0; i < ARRAY_COUNT(always_known); i++) {
+        (void)resource_intern(core, str_from_c(always_known[i]));
+    }
+    return core;
+}
+
+void core_free(struct core *core)
+{
+    if (core == NULL) {
+        return;
+    }
+    /* What is let go of while freeing may ask for effects: nobody will carry them out. */
+    struct effects ignored = {.arena = &core->scratch};
+    core->out = &ignored;
+    core->is_ready = false;
+    gangs_free(core);
+    pods_free(core);
+    devices_free(core);
+    claims_free(core);
+    profiles_free(core);
+    nodes_free(core);
+    queues_free(core);
+    named_free(core);
+    admissions_free(core);
+    struct pending_effect *pending;
+    struct pending_effect *next_pending;
+    HASH_ITER (hh, core->pending_effects, pending, next_pending) {
+        HASH_DEL(core->pending_effects, pending);
+        str_drop(&pending->gang_uid);
+        str_drop(&pending->queue_name);
+        mem_free(pending);
+    }
+    struct resource_name *name;
+    struct resource_name *next;
+    HASH_ITER (hh, core->resource_names, name, next) {
+        HASH_DEL(core->resource_names, name);
+        str_drop(&name->text);
+        mem_free(name);
+    }
+    arena_deinit(&core->scratch);
+    mem_free(core);
+}
+
+/* The kinds that a decision rests on; all have to be listed before the first one. */
+static bool all_synced(const struct core *core)
+{
+    for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
+        if ((core->synced_kinds & (1u << kind)) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void become_ready(struct core *core)
+{
+    if (core->is_ready || !all_synced(core)) {
+        return;
+    }
+    core->is_ready = true;
+    /* What is held is counted before the first decision. Freed gangs leave the tree, so the next one
+     * is looked up by order. */
+    struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
+    while (gang != NULL) {
+        struct gang *next = RB_NEXT(gang_order_tree, &core->gang_order, gang);
+        gang_pods_changed(core, gang);
+        gang = next;
+    }
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        queue_check_finalizer(core, queue);
+    }
+}
+
+static struct rc apply_object(struct core *core, const struct object *object, struct err *err)
+{
+    const void *value = object->value;
+    switch (object->kind) {
+    case KIND_JOB:
+        job_apply(core, value);
+        return RC_SUCCESS;
+    case KIND_POD:
+        return pod_apply(core, value, err);
+    case KIND_NODE:
+        return node_apply(core, value, err);
+    case KIND_QUEUE:
+        return queue_apply(core, value, err);
+    case KIND_COHORT:
+        cohort_apply(core, value);
+        return RC_SUCCESS;
+    case KIND_RESOURCE_FLAVOR:
+        flavor_apply(core, value);
+        return RC_SUCCESS;
+    case KIND_ADMISSION:
+        admission_apply(core, value);
+        return RC_SUCCESS;
+    case KIND_RESOURCE_SLICE:
+        slice_apply(core, value);
+        return RC_SUCCESS;
+    case KIND_RESOURCE_CLAIM:
+        claim_apply(core, value);
+        return RC_SUCCESS;
+    case KIND_NAMESPACE:
+    case KIND_LIMIT_RANGE:
+    case KIND_RUNTIME_CLASS:
+    case KIND_PRIORITY_CLASS:
+    case KIND_DEVICE_CLASS:
+    case KIND_RESOURCE_CLAIM_TEMPLATE:
+        named_apply(core, object->kind, object->value);
+        return RC_SUCCESS;
+    case KIND_NONE:
+    case KIND_COUNT:
+        break;
+    }
+    return err_set(err, RC_INVALID, "an object of a kind that Tallyman doesn't know");
+}
+
+static void delete_object(struct core *core, const struct object *object)
+{
+    const void *value = object->value;
+    switch (object->kind) {
+    case KIND_JOB:
+        job_deleted(core, value);
+        break;
+    case KIND_POD:
+        pod_deleted(core, value);
+        break;
+    case KIND_NODE:
+        node_deleted(core, value);
+        break;
+    case KIND_QUEUE:
+        queue_deleted(core, value);
+        break;
+    case KIND_COHORT:
+        cohort_deleted(core, value);
+        break;
+    case KIND_RESOURCE_FLAVOR:
+        flavor_deleted(core, value);
+        break;
+    case KIND_ADMISSION:
+        admission_deleted(core, value);
+        break;
+    case KIND_RESOURCE_SLICE:
+        slice_deleted(core, value);
+        break;
+    case KIND_RESOURCE_CLAIM:
+        claim_deleted(core, value);
+        break;
+    case KIND_NAMESPACE:
+    case KIND_LIMIT_RANGE:
+    case KIND_RUNTIME_CLASS:
+    case KIND_PRIORITY_CLASS:
+    case KIND_DEVICE_CLASS:
+    case KIND_RESOURCE_CLAIM_TEMPLATE:
+        named_deleted(core, object->kind, object->value);
+        break;
+    case KIND_NONE:
+    case KIND_COUNT:
+        break;
+    }
+}
+
+static void effect_done(struct core *core, const struct effect_done *done)
+{
+    struct pending_effect *pending = NULL;
+    HASH_FIND(hh, core->pending_effects, &done->effect_id, sizeof(done->effect_id), pending);
+    if (pending == NULL) {
+        return; /* of a gang or queue that is gone meanwhile */
+    }
+    struct gang *gang = gang_find(core, pending->gang_uid);
+    struct queue_state *queue = queue_find(core, pending->queue_name);
+    HASH_DEL(core->pending_effects, pending);
+    str_drop(&pending->gang_uid);
+    str_drop(&pending->queue_name);
+    mem_free(pending);
+    if (queue != NULL) {
+        queue->is_finalizer_pending = false;
+        queue_check_finalizer(core, queue);
+    }
+    if (gang == NULL) {
+        return;
+    }
+    if (gang->write_effect_id == done->effect_id) {
+        job_write_done(core, gang, done);
+    } else if (gang->admission_effect_id == done->effect_id) {
+        admission_write_done(core, gang, done);
+    }
+}
+
+/* Who waits for the answer of each effect of this step that wants one. */
+static void remember_effects(struct core *core)
+{
+    for (uint32_t i = 0; i < core->out->count; i++) {
+        const struct effect *effect = &core->out->items[i];
+        if (effect->id == 0) {
+            continue;
+        }
+        struct pending_effect *pending = MEM_NEW(struct pending_effect);
+        pending->id = effect->id;
+        if (effect->kind == EFFECT_SET_FINALIZER) {
+            pending->queue_name = str_own(effect->name);
+        } else {
+            pending->gang_uid = str_own(effect->uid);
+        }
+        HASH_ADD(hh, core->pending_effects, id, sizeof(pending->id), pending);
+    }
+}
+
+static void fire_timers(struct core *core)
+{
+    struct gang *gang;
+    while ((gang = RB_MIN(gang_timer_tree, &core->timers)) != NULL &&
+           gang->timer_ms <= core->now_ms) {
+        gang_set_timer(core, gang, 0);
+        gang_review(core, gang);
+    }
+    node_tick(core);
+}
+
+static int64_t next_wake_ms(const struct core *core)
+{
+    int64_t wake_ms = queue_next_due_ms(core);
+    const struct gang *gang =
+        RB_MIN(gang_timer_tree, (struct gang_timer_tree *)(uintptr_t)&core->timers);
+    if (gang != NULL && gang->timer_ms < wake_ms) {
+        wake_ms = gang->timer_ms;
+    }
+    if (core->next_node_check_ms != 0 && core->next_node_check_ms < wake_ms) {
+        wake_ms = core->next_node_check_ms;
+    }
+    return wake_ms;
+}
+
+static struct rc take_in(struct core *core, const struct event *event, struct err *err)
+{
+    switch (event->kind) {
+    case EVENT_OBJECT:
+        return apply_object(core, &event->object, err);
+    case EVENT_DELETED:
+        delete_object(core, &event->object);
+        return RC_SUCCESS;
+    case EVENT_SYNCED:
+        core->synced_kinds |= 1u << event->synced_kind;
+        become_ready(core);
+        return RC_SUCCESS;
+    case EVENT_EFFECT_DONE:
+        effect_done(core, &event->done);
+        return RC_SUCCESS;
+    case EVENT_TICK:
+        return RC_SUCCESS;
+    }
+    return err_set(err, RC_INVALID, "an event of an unknown kind");
+}
+
+struct rc core_step(struct core *core, const struct event *event, struct effects *ret_effects,
+                    struct err *err)
+{
+    assert(core->out == NULL && "steps don't nest");
+    arena_reset(&core->scratch);
+    core->cost = (struct core_cost){.gangs_visited = 0};
+    core->now_ms = event->now_ms > core->now_ms ? event->now_ms : core->now_ms;
+    *ret_effects = (struct effects){.arena = ret_effects->arena};
+    core->out = ret_effects;
+    struct rc rc = take_in(core, event, err);
+    if (core->is_ready) {
+        fire_timers(core);
+        decide(core);
+        queue_tick(core);
+    }
+    remember_effects(core);
+    ret_effects->wake_at_ms = core->is_ready ? next_wake_ms(core) : INT64_MAX;
+    core->out = NULL;
+    return rc;
+}
+
+struct core_cost core_last_cost(const struct core *core)
+{
+    return core->cost;
+}
+
+void core_assert_consistent(const struct core *core)
+{
+    ledger_assert(core);
+}

@@ -1,0 +1,102 @@
+/* decide.c - the pass: takes the next gang by order, evaluates it against the state as it is now,
+ * commits, goes on. No snapshot: an admission is charged before the next gang is looked at. */
+#include "internal.h"
+
+#include <assert.h>
+
+/* Keeps the verdict with the shape; tells its gangs if the reason is another one now. */
+static void park(struct core *core, struct shape *shape, const struct verdict *verdict)
+{
+    bool is_changed = shape->verdict.reason != verdict->reason;
+    struct verdict kept = *verdict;
+    kept.message = str_own(verdict->message);
+    kept.flavor = str_own(verdict->flavor);
+    kept.resource = str_own(verdict->resource);
+    bool is_reworded = !str_eq(kept.message, shape->verdict.message);
+    verdict_drop(&shape->verdict);
+    shape->verdict = kept;
+    shape->queue->is_pending_dirty = shape->queue->is_pending_dirty || is_reworded;
+    if (!is_changed) {
+        return;
+    }
+    shape->verdict_ms = core->now_ms;
+    struct gang *gang;
+    RB_FOREACH (gang, shape_gang_tree, &shape->gangs) {
+        gang_show(core, gang);
+    }
+}
+
+static void make_ready(struct core *core, struct shape *shape)
+{
+    if (!shape->is_ready && !RB_EMPTY(&shape->gangs)) {
+        shape->is_ready = true;
+        RB_INSERT(shape_tree, &core->ready, shape);
+    }
+}
+
+/* StrictFIFO: the next gang in line whose shape this pass hasn't judged. */
+static void strict_go_on(struct core *core, struct queue_state *queue)
+{
+    struct gang *gang;
+    RB_FOREACH (gang, gang_tree, &queue->pending) {
+        if (gang->shape->judged_in != core->pass) {
+            make_ready(core, gang->shape);
+            return;
+        }
+    }
+}
+
+static void strict_block(struct core *core, struct queue_state *queue, struct gang *gang)
+{
+    struct gang *old = queue->blocker;
+    queue->blocker = gang;
+    gang_show(core, gang);
+    if (old != NULL && old != gang) {
+        gang_show(core, old);
+    }
+}
+
+static void take_next(struct core *core, struct shape *shape)
+{
+    struct gang *gang = RB_MIN(shape_gang_tree, &shape->gangs);
+    struct queue_state *queue = shape->queue;
+    bool is_strict = queue_is_strict(queue);
+    struct evaluation evaluation;
+    core->cost.gangs_visited++;
+    evaluate_shape(core, shape, &evaluation);
+    if (evaluation.verdict.reason == REASON_NONE) {
+        verdict_drop(&shape->verdict);
+        patch_admit(core, gang, &evaluation);
+        if (is_strict) {
+            strict_go_on(core, queue);
+        } else {
+            make_ready(core, shape);
+        }
+        return;
+    }
+    shape->judged_in = core->pass;
+    park(core, shape, &evaluation.verdict);
+    if (!is_strict) {
+        return;
+    }
+    if (reason_info(evaluation.verdict.reason)->is_passed_over) {
+        gang_show(core, gang);
+        strict_go_on(core, queue);
+    } else {
+        strict_block(core, queue, gang);
+    }
+}
+
+void decide(struct core *core)
+{
+    core->pass++;
+    struct shape *shape;
+    while ((shape = RB_MIN(shape_tree, &core->ready)) != NULL) {
+        RB_REMOVE(shape_tree, &core->ready, shape);
+        shape->is_ready = false;
+        arena_reset(&core->scratch);
+        if (!RB_EMPTY(&shape->gangs)) {
+            take_next(core, shape);
+        }
+    }
+}

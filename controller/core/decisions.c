@@ -1,0 +1,137 @@
+/* decisions.c - where every gang stands, for `plan` and its like. */
+#include "internal.h"
+
+#include <stdlib.h>
+
+const char *decision_name(enum decision decision)
+{
+    switch (decision) {
+    case DECISION_ADMIT:
+        return "Admit";
+    case DECISION_PREEMPT:
+        return "Preempt";
+    case DECISION_WAIT:
+        return "Wait";
+    case DECISION_HELD:
+        return "Held";
+    case DECISION_INVALID:
+        return "Invalid";
+    case DECISION_KEEP:
+        return "Keep";
+    case DECISION_EVICT:
+        return "Evict";
+    }
+    return "";
+}
+
+static enum decision gang_decision(const struct gang *gang, const struct verdict *verdict)
+{
+    bool is_writing = gang->write_effect_id != 0;
+    if (is_writing && gang->write_purpose == PATCH_ADMIT) {
+        return DECISION_ADMIT;
+    }
+    if (is_writing && gang->write_purpose == PATCH_SUSPEND) {
+        return DECISION_EVICT;
+    }
+    if (gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING) {
+        return DECISION_KEEP;
+    }
+    if (gang->state == GANG_HELD) {
+        return DECISION_HELD;
+    }
+    return verdict->reason == REASON_INVALID ? DECISION_INVALID : DECISION_WAIT;
+}
+
+static void fill_pod_set(const struct gang *gang, struct arena *arena, struct decided_gang *entry)
+{
+    struct decided_pod_set *set = &entry->pod_sets[0];
+    entry->pod_set_count = 1;
+    set->name = STR("main");
+    set->count = gang->size.pods;
+    if (gang->reservation == NULL) {
+        return;
+    }
+    const struct reservation *reservation = gang->reservation;
+    set->count = reservation->count;
+    uint32_t room = reservation->per_pod.count;
+    for (uint32_t c = 0; c < reservation->claim_count; c++) {
+        room += reservation->claims[c].charges.count;
+    }
+    set->flavors.items = ARENA_ARRAY(arena, struct string_pair, room + 1);
+    for (uint32_t c = 0; c <= reservation->claim_count; c++) {
+        const struct charge_list *charges =
+            c == 0 ? &reservation->per_pod : &reservation->claims[c - 1].charges;
+        for (uint32_t i = 0; i < charges->count; i++) {
+            if (!str_is_set(string_map_find(&set->flavors, charges->items[i].resource))) {
+                set->flavors.items[set->flavors.count++] =
+                    (struct string_pair){arena_copy_str(arena, charges->items[i].resource),
+                                         arena_copy_str(arena, charges->items[i].flavor)};
+            }
+        }
+    }
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct decided_gang *left = a;
+    const struct decided_gang *right = b;
+    int by_queue = str_compare(left->queue, right->queue);
+    if (by_queue != 0) {
+        return by_queue;
+    }
+    if (left->position != right->position) {
+        return (left->position > right->position) - (left->position < right->position);
+    }
+    int by_namespace = str_compare(left->namespace_name, right->namespace_name);
+    if (by_namespace != 0) {
+        return by_namespace;
+    }
+    int by_name = str_compare(left->name, right->name);
+    return by_name != 0 ? by_name : str_compare(left->uid, right->uid);
+}
+
+static void number_queue(const struct core *core, struct decided_list *list)
+{
+    /* Entries are sorted by uid here; the queue's tree gives each its place. */
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, (struct queue_tree *)(uintptr_t)&core->queue_order) {
+        int64_t position = 0;
+        struct gang *gang;
+        RB_FOREACH (gang, gang_tree, &queue->pending) {
+            position++;
+            list->items[gang->decision_index].position = position;
+        }
+    }
+}
+
+struct decided_list core_decisions(const struct core *core, struct arena *arena)
+{
+    struct decided_list list = {.count = 0};
+    list.items = ARENA_ARRAY(arena, struct decided_gang, HASH_COUNT(core->gangs) + 1);
+    struct gang *gang;
+    RB_FOREACH (gang, gang_order_tree, (struct gang_order_tree *)(uintptr_t)&core->gang_order) {
+        if (gang->state == 0 || gang->state == GANG_FINISHED) {
+            continue;
+        }
+        struct verdict verdict = gang_verdict(core, gang, arena);
+        struct queue_state *queue =
+            gang->reservation != NULL ? gang->reservation->queue : gang->queue;
+        gang->decision_index = list.count;
+        struct decided_gang *entry = &list.items[list.count++];
+        entry->namespace_name = arena_copy_str(arena, gang->namespace_name);
+        entry->name = arena_copy_str(arena, gang->name);
+        entry->uid = arena_copy_str(arena, gang->uid);
+        entry->queue = queue == NULL ? STR_NONE : arena_copy_str(arena, queue->name);
+        entry->decision = gang_decision(gang, &verdict);
+        fill_pod_set(gang, arena, entry);
+        if (entry->decision != DECISION_ADMIT && entry->decision != DECISION_KEEP) {
+            entry->reason = verdict.reason;
+            entry->message = arena_copy_str(arena, verdict.message);
+        }
+    }
+    number_queue(core, &list);
+    if (list.count > 1) {
+        qsort(list.items, list.count, sizeof(struct decided_gang), compare_entries);
+    }
+    return list;
+}

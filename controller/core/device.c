@@ -1,0 +1,355 @@
+/* device.c - which devices exist: the slices of each pool's newest complete generation. Which of
+ * them are in use is the set of keys that the claims' allocations name (claim.c). */
+#include "internal.h"
+
+#include "tallyman/base/alloc.h"
+
+static struct pool_state *pool_get(struct core *core, const struct resource_slice_spec *spec)
+{
+    struct str key = key_join(&core->scratch, spec->driver, spec->pool.name);
+    struct pool_state *pool = NULL;
+    HASH_FIND(hh, core->pools, key.ptr, (unsigned)key.len, pool);
+    if (pool == NULL) {
+        pool = MEM_NEW(struct pool_state);
+        pool->key = str_own(key);
+        HASH_ADD_KEYPTR(hh, core->pools, pool->key.ptr, (unsigned)pool->key.len, pool);
+    }
+    return pool;
+}
+
+static uint32_t slot_take(struct core *core)
+{
+    for (uint32_t slot = core->device_slot_hint; slot < core->device_slots; slot++) {
+        if (core->devices[slot] == NULL) {
+            core->device_slot_hint = slot + 1;
+            return slot;
+        }
+    }
+    core->devices = mem_grow(core->devices, core->device_slots, &core->device_capacity,
+                             sizeof(struct device_state *));
+    core->device_slot_hint = core->device_slots + 1;
+    return core->device_slots++;
+}
+
+static void device_unlink_node(struct device_state *device)
+{
+    if (device->node == NULL) {
+        return;
+    }
+    struct device_state **link = &device->node->devices;
+    while (*link != device) {
+        link = &(*link)->next_on_node;
+    }
+    *link = device->next_on_node;
+    device->node = NULL;
+}
+
+static void device_free(struct core *core, struct device_state *device)
+{
+    struct node_state *node = device->node;
+    device_unlink_node(device);
+    if (node != NULL) {
+        node_free_if_unused(core, node);
+    }
+    HASH_DEL(core->devices_by_key, device);
+    RB_REMOVE(device_tree, &core->device_order, device);
+    core->devices[device->slot] = NULL;
+    if (device->slot < core->device_slot_hint) {
+        core->device_slot_hint = device->slot;
+    }
+    core->roaming_devices -= node == NULL ? 1 : 0;
+    str_drop(&device->key);
+    mem_free(device->counters);
+    mem_free(device);
+}
+
+static bool device_is_blocked(const struct device *device)
+{
+    for (uint32_t i = 0; i < device->taints.count; i++) {
+        struct str effect = device->taints.items[i].effect;
+        if (str_eq_c(effect, "NoSchedule") || str_eq_c(effect, "NoExecute")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void device_read_counters(struct device_state *device, const struct device *object)
+{
+    const struct pool_state *pool = device->pool;
+    uint32_t capacity = 0;
+    for (uint32_t i = 0; i < object->consumes_counters.count; i++) {
+        const struct counter_consumption *part = &object->consumes_counters.items[i];
+        for (uint32_t j = 0; j < part->counters.count; j++) {
+            uint32_t c = 0;
+            while (c < pool->counter_count &&
+                   !(str_eq(pool->counters[c].set, part->counter_set) &&
+                     str_eq(pool->counters[c].name, part->counters.items[j].key))) {
+                c++;
+            }
+            if (c == pool->counter_count) {
+                device->is_uncountable = true;
+                return;
+            }
+            device->counters = mem_grow(device->counters, device->counter_count, &capacity,
+                                        sizeof(*device->counters));
+            device->counters[device->counter_count++] = (struct counter_use){
+                .counter = c, .amount = part->counters.items[j].value.value.nano};
+        }
+    }
+}
+
+static void device_mark(struct device_state *device, bool is_used)
+{
+    if (device->is_used == is_used) {
+        return;
+    }
+    device->is_used = is_used;
+    for (uint32_t i = 0; i < device->counter_count; i++) {
+        struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
+        counter->used += is_used ? device->counters[i].amount : -device->counters[i].amount;
+    }
+}
+
+void device_set_used(struct core *core, struct str key, bool is_used)
+{
+    struct device_state *device = NULL;
+    HASH_FIND(hh, core->devices_by_key, key.ptr, (unsigned)key.len, device);
+    if (device != NULL) {
+        device_mark(device, is_used);
+    }
+}
+
+bool device_is_free(const struct core *core, const struct device_state *device)
+{
+    if (device->is_used || device->is_tainted || device->is_uncountable ||
+        device->plan_epoch == core->plan_epoch) {
+        return false;
+    }
+    for (uint32_t i = 0; i < device->counter_count; i++) {
+        const struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
+        i128 planned = counter->plan_epoch == core->plan_epoch ? counter->planned : 0;
+        if (counter->used + planned + device->counters[i].amount > counter->capacity) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void device_plan(struct core *core, struct device_state *device)
+{
+    device->plan_epoch = core->plan_epoch;
+    for (uint32_t i = 0; i < device->counter_count; i++) {
+        struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
+        if (counter->plan_epoch != core->plan_epoch) {
+            counter->plan_epoch = core->plan_epoch;
+            counter->planned = 0;
+        }
+        counter->planned += device->counters[i].amount;
+    }
+}
+
+void device_unplan(struct core *core, struct device_state *device)
+{
+    if (device->plan_epoch != core->plan_epoch) {
+        return;
+    }
+    device->plan_epoch = 0;
+    for (uint32_t i = 0; i < device->counter_count; i++) {
+        device->pool->counters[device->counters[i].counter].planned -= device->counters[i].amount;
+    }
+}
+
+static void device_add(struct core *core, struct pool_state *pool, const struct slice_state *slice,
+                       const struct device *object)
+{
+    struct str key = key_join(&core->scratch, pool->key, object->name);
+    struct device_state *device = NULL;
+    HASH_FIND(hh, core->devices_by_key, key.ptr, (unsigned)key.len, device);
+    if (device != NULL) {
+        pool->problem = "two of its slices list the same device";
+        return;
+    }
+    device = MEM_NEW(struct device_state);
+    device->key = str_own(key);
+    device->slot = slot_take(core);
+    core->devices[device->slot] = device;
+    profiles_slot_changed(core, device->slot);
+    device->slice = slice->object;
+    device->device = object;
+    device->pool = pool;
+    device->is_tainted = device_is_blocked(object);
+    device_read_counters(device, object);
+    device->next_in_pool = pool->devices;
+    pool->devices = device;
+    HASH_ADD_KEYPTR(hh, core->devices_by_key, device->key.ptr, (unsigned)device->key.len, device);
+    RB_INSERT(device_tree, &core->device_order, device);
+    bool is_per_device = slice->object->spec.per_device_node_selection.is_set &&
+                         slice->object->spec.per_device_node_selection.value;
+    struct str node_name = is_per_device ? object->node_name : slice->object->spec.node_name;
+    if (!str_is_empty(node_name)) {
+        device->node = node_get(core, node_name);
+        device->next_on_node = device->node->devices;
+        device->node->devices = device;
+    } else {
+        core->roaming_devices++;
+    }
+    struct used_device *used = NULL;
+    HASH_FIND(hh, core->used_devices, key.ptr, (unsigned)key.len, used);
+    if (used != NULL) {
+        device_mark(device, true);
+    }
+}
+
+static void pool_clear(struct core *core, struct pool_state *pool)
+{
+    while (pool->devices != NULL) {
+        struct device_state *device = pool->devices;
+        pool->devices = device->next_in_pool;
+        device_free(core, device);
+    }
+    pool->counter_count = 0;
+}
+
+static void pool_add_counters(struct pool_state *pool, const struct resource_slice *slice)
+{
+    for (uint32_t i = 0; i < slice->spec.shared_counters.count; i++) {
+        const struct counter_set *set = &slice->spec.shared_counters.items[i];
+        for (uint32_t j = 0; j < set->counters.count; j++) {
+            pool->counters = mem_grow(pool->counters, pool->counter_count, &pool->counter_capacity,
+                                      sizeof(*pool->counters));
+            pool->counters[pool->counter_count++] =
+                (struct counter_state){.set = set->name,
+                                       .name = set->counters.items[j].key,
+                                       .capacity = set->counters.items[j].value.value.nano};
+        }
+    }
+}
+
+static int64_t pool_newest(const struct pool_state *pool)
+{
+    int64_t newest = INT64_MIN;
+    for (struct slice_state *slice = pool->slices; slice != NULL; slice = slice->next_in_pool) {
+        int64_t generation = slice->object->spec.pool.generation.value;
+        newest = generation > newest ? generation : newest;
+    }
+    return newest;
+}
+
+/* Why the newest generation can't be used, or NULL. Slices of older ones don't count. */
+static const char *pool_problem(const struct pool_state *pool, int64_t newest)
+{
+    int64_t wanted = -1;
+    int64_t seen = 0;
+    for (struct slice_state *slice = pool->slices; slice != NULL; slice = slice->next_in_pool) {
+        if (slice->object->spec.pool.generation.value != newest) {
+            continue;
+        }
+        int64_t count = slice->object->spec.pool.resource_slice_count.value;
+        if (wanted >= 0 && wanted != count) {
+            return "slices of one generation disagree on resourceSliceCount";
+        }
+        wanted = count;
+        seen++;
+    }
+    return seen == wanted ? NULL : "its newest generation isn't complete yet";
+}
+
+static void pool_rebuild(struct core *core, struct pool_state *pool)
+{
+    pool_clear(core, pool);
+    if (pool->slices == NULL) {
+        HASH_DEL(core->pools, pool);
+        mem_free(pool->counters);
+        str_drop(&pool->key);
+        mem_free(pool);
+        return;
+    }
+    int64_t newest = pool_newest(pool);
+    pool->problem = pool_problem(pool, newest);
+    if (pool->problem != NULL) {
+        return;
+    }
+    for (struct slice_state *slice = pool->slices; slice != NULL; slice = slice->next_in_pool) {
+        if (slice->object->spec.pool.generation.value == newest) {
+            pool_add_counters(pool, slice->object);
+        }
+    }
+    for (struct slice_state *slice = pool->slices; slice != NULL; slice = slice->next_in_pool) {
+        const struct device_list *devices = &slice->object->spec.devices;
+        if (slice->object->spec.pool.generation.value != newest) {
+            continue;
+        }
+        for (uint32_t i = 0; i < devices->count; i++) {
+            device_add(core, pool, slice, &devices->items[i]);
+        }
+    }
+    if (pool->problem != NULL) {
+        pool_clear(core, pool);
+    }
+}
+
+static void slice_unlink(struct slice_state *slice)
+{
+    struct slice_state **link = &slice->pool->slices;
+    while (*link != slice) {
+        link = &(*link)->next_in_pool;
+    }
+    *link = slice->next_in_pool;
+}
+
+void slice_apply(struct core *core, const struct resource_slice *object)
+{
+    struct slice_state *slice = NULL;
+    struct str name = object->meta.name;
+    HASH_FIND(hh, core->slices, name.ptr, (unsigned)name.len, slice);
+    struct pool_state *old_pool = NULL;
+    if (slice == NULL) {
+        slice = MEM_NEW(struct slice_state);
+        slice->name = str_own(name);
+        HASH_ADD_KEYPTR(hh, core->slices, slice->name.ptr, (unsigned)slice->name.len, slice);
+    } else {
+        old_pool = slice->pool;
+        slice_unlink(slice);
+        pool_clear(core, old_pool); /* its devices point into the old clone */
+        mem_free(slice->object);
+    }
+    slice->object = object_clone(kind_info(KIND_RESOURCE_SLICE)->schema, object);
+    slice->pool = pool_get(core, &object->spec);
+    slice->next_in_pool = slice->pool->slices;
+    slice->pool->slices = slice;
+    pool_rebuild(core, slice->pool);
+    if (old_pool != NULL && old_pool != slice->pool) {
+        pool_rebuild(core, old_pool);
+    }
+    wake_all(core, WAIT_CLUSTER);
+}
+
+void slice_deleted(struct core *core, const struct resource_slice *object)
+{
+    struct slice_state *slice = NULL;
+    struct str name = object->meta.name;
+    HASH_FIND(hh, core->slices, name.ptr, (unsigned)name.len, slice);
+    if (slice == NULL) {
+        return;
+    }
+    struct pool_state *pool = slice->pool;
+    HASH_DEL(core->slices, slice);
+    slice_unlink(slice);
+    pool_clear(core, pool);
+    mem_free(slice->object);
+    str_drop(&slice->name);
+    mem_free(slice);
+    pool_rebuild(core, pool);
+    wake_all(core, WAIT_CLUSTER);
+}
+
+void devices_free(struct core *core)
+{
+    struct slice_state *slice;
+    struct slice_state *next;
+    HASH_ITER (hh, core->slices, slice, next) {
+        slice_deleted(core, slice->object);
+    }
+    mem_free(core->devices);
+}

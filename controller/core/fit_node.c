@@ -1,0 +1,320 @@
+/* fit_node.c - what one node can take of a gang, in the plan of the current epoch.
+ *
+ * A plan is a what-if: what is planned on a node or of a device counts only while its epoch is
+ * core.plan_epoch, so that a new plan costs one increment. */
+#include "internal.h"
+
+static bool has_flavor_labels(const struct pod_demand *demand, const struct node_state *node)
+{
+    for (uint32_t i = 0; i < demand->flavor_count; i++) {
+        if (!node_labels_contain(&demand->flavors[i]->spec.node_labels,
+                                 &node->object->meta.labels)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_tolerated(const struct pod_demand *demand, const struct taint *taint)
+{
+    const struct toleration_list *own = &demand->shape->tolerations;
+    for (uint32_t i = 0; i < own->count; i++) {
+        if (toleration_tolerates(&own->items[i], taint)) {
+            return true;
+        }
+    }
+    for (uint32_t f = 0; f < demand->flavor_count; f++) {
+        const struct toleration_list *added = &demand->flavors[f]->spec.tolerations;
+        for (uint32_t i = 0; i < added->count; i++) {
+            if (toleration_tolerates(&added->items[i], taint)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool has_untolerated_taint(const struct pod_demand *demand, const struct node_state *node)
+{
+    const struct taint_list *taints = &node->object->spec.taints;
+    for (uint32_t i = 0; i < taints->count; i++) {
+        struct str effect = taints->items[i].effect;
+        bool keeps_off = str_eq_c(effect, "NoSchedule") || str_eq_c(effect, "NoExecute");
+        if (keeps_off && !is_tolerated(demand, &taints->items[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_selected(const struct pod_demand *demand, const struct node_state *node)
+{
+    const struct string_map *labels = &node->object->meta.labels;
+    const struct affinity *affinity = demand->shape->spec->affinity;
+    const struct node_affinity *node_affinity = affinity == NULL ? NULL : affinity->node_affinity;
+    return node_labels_contain(&demand->shape->node_selector, labels) &&
+           node_labels_contain(demand->node_selector, labels) &&
+           (node_affinity == NULL ||
+            node_selector_matches(node_affinity->required, labels, node->name));
+}
+
+/* Claims that have their devices already say which nodes can reach them. */
+static bool reaches_claims(const struct pod_demand *demand, const struct node_state *node)
+{
+    for (uint32_t i = 0; i < demand->shape->claim_count; i++) {
+        const struct claim_state *claim = demand->shape->claims[i].claim;
+        if (claim_is_allocated(claim) &&
+            !node_selector_matches(claim->object->status.allocation->node_selector,
+                                   &node->object->meta.labels, node->name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum exclusion node_exclusion(const struct core *core, const struct pod_demand *demand,
+                              const struct node_state *node)
+{
+    (void)core;
+    if (!node->is_usable) {
+        return node->not_ready_since_ms != 0 ? EXCLUDED_NOT_READY : EXCLUDED_CORDONED;
+    }
+    if (!has_flavor_labels(demand, node)) {
+        return EXCLUDED_FLAVOR;
+    }
+    if (!is_selected(demand, node)) {
+        return EXCLUDED_SELECTOR;
+    }
+    if (has_untolerated_taint(demand, node)) {
+        return EXCLUDED_TAINT;
+    }
+    return reaches_claims(demand, node) ? EXCLUDED_COUNT : EXCLUDED_CLAIM;
+}
+
+static void node_open_plan(const struct core *core, struct node_state *node)
+{
+    if (node->plan_epoch != core->plan_epoch) {
+        node->plan_epoch = core->plan_epoch;
+        vector_clear(&node->planned);
+    }
+}
+
+i128 node_room(const struct core *core, const struct node_state *node, struct str resource)
+{
+    i128 planned =
+        node->plan_epoch == core->plan_epoch ? vector_get(&node->planned, resource) : 0;
+    i128 free = vector_get(&node->capacity, resource) - vector_get(&node->used, resource) - planned;
+    return free > 0 ? free : 0;
+}
+
+bool device_is_visible(const struct device_state *device, const struct node_state *node)
+{
+    if (device->node != NULL) {
+        return device->node == node;
+    }
+    const struct resource_slice_spec *spec = &device->slice->spec;
+    bool is_per_device =
+        spec->per_device_node_selection.is_set && spec->per_device_node_selection.value;
+    const struct opt_bool *all = is_per_device ? &device->device->all_nodes : &spec->all_nodes;
+    if (all->is_set && all->value) {
+        return true;
+    }
+    const struct node_selector *selector =
+        is_per_device ? device->device->node_selector : spec->node_selector;
+    return selector != NULL &&
+           node_selector_matches(selector, &node->object->meta.labels, node->name);
+}
+
+/* Walks the devices that the node sees: its own, then those bound to no node. */
+struct device_walk {
+    const struct node_state *node;
+    struct device_state *own;
+    struct device_state *roaming;
+};
+
+static struct device_walk walk_start(struct core *core, const struct node_state *node)
+{
+    struct device_state *roaming =
+        core->roaming_devices == 0 ? NULL : RB_MIN(device_tree, &core->device_order);
+    return (struct device_walk){.node = node, .own = node->devices, .roaming = roaming};
+}
+
+static struct device_state *walk_next(struct device_walk *walk)
+{
+    if (walk->own != NULL) {
+        struct device_state *device = walk->own;
+        walk->own = device->next_on_node;
+        return device;
+    }
+    while (walk->roaming != NULL) {
+        struct device_state *device = walk->roaming;
+        walk->roaming = RB_NEXT(device_tree, NULL, device);
+        if (device->node == NULL && device_is_visible(device, walk->node)) {
+            return device;
+        }
+    }
+    return NULL;
+}
+
+int64_t node_free_devices(struct core *core, struct device_profile *profile,
+                          struct node_state *node)
+{
+    int64_t free = 0;
+    struct device_walk walk = walk_start(core, node);
+    struct device_state *device;
+    while ((device = walk_next(&walk)) != NULL) {
+        enum match match = profile_match(core, profile, device);
+        if (match == MATCH_FAILED) {
+            return INT64_MIN;
+        }
+        free += match == MATCH_YES && device_is_free(core, device) ? 1 : 0;
+    }
+    return free;
+}
+
+int64_t node_count_devices(struct core *core, struct device_profile *profile,
+                           struct node_state *node)
+{
+    int64_t count = 0;
+    struct device_walk walk = walk_start(core, node);
+    struct device_state *device;
+    while ((device = walk_next(&walk)) != NULL) {
+        count += profile_match(core, profile, device) == MATCH_YES ? 1 : 0;
+    }
+    return count;
+}
+
+/* Takes `count` free devices into the plan; remembers them in `taken`. */
+static bool take_devices(struct core *core, const struct device_demand *demand,
+                         struct node_state *node, struct device_state **taken,
+                         uint32_t *taken_count)
+{
+    int64_t left = demand->count;
+    struct device_walk walk = walk_start(core, node);
+    struct device_state *device;
+    while (left > 0 && (device = walk_next(&walk)) != NULL) {
+        if (!device_is_free(core, device)) {
+            continue;
+        }
+        if (profile_match(core, demand->profile, device) == MATCH_YES) {
+            device_plan(core, device);
+            taken[(*taken_count)++] = device;
+            left--;
+        }
+    }
+    return left == 0;
+}
+
+/* All of these requests or none. */
+static bool take_all(struct core *core, const struct device_demand *demands, uint32_t count,
+                     struct node_state *node)
+{
+    int64_t devices = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        devices = sat_add(devices, demands[i].count);
+    }
+    if (devices > core->device_slots) {
+        return false;
+    }
+    struct device_state **taken =
+        ARENA_ARRAY(&core->scratch, struct device_state *, (size_t)devices + 1);
+    uint32_t taken_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!take_devices(core, &demands[i], node, taken, &taken_count)) {
+            while (taken_count > 0) {
+                device_unplan(core, taken[--taken_count]);
+            }
+            return false;
+        }
+    }
+    return true;
+}
+
+bool node_place_claims(struct core *core, const struct pod_demand *demand, struct node_state *node)
+{
+    node_open_plan(core, node);
+    for (uint32_t i = 0; i < demand->shape->claim_count; i++) {
+        const struct shared_claim_demand *claim = &demand->shape->claims[i];
+        if (!claim_is_allocated(claim->claim) &&
+            !take_all(core, claim->requests, claim->request_count, node)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool demand_has_new_claims(const struct pod_demand *demand)
+{
+    for (uint32_t i = 0; i < demand->shape->claim_count; i++) {
+        if (!claim_is_allocated(demand->shape->claims[i].claim)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Two pods that want one host port, or that keep away from their like, can't share a node. */
+static bool is_one_per_node(const struct pod_spec *spec)
+{
+    for (uint32_t i = 0; i < spec->containers.count; i++) {
+        const struct container_port_list *ports = &spec->containers.items[i].ports;
+        for (uint32_t j = 0; j < ports->count; j++) {
+            if (ports->items[j].host_port.is_set && ports->items[j].host_port.value > 0) {
+                return true;
+            }
+        }
+    }
+    return spec->affinity != NULL && spec->affinity->pod_anti_affinity != NULL &&
+           spec->affinity->pod_anti_affinity->required.count > 0;
+}
+
+/* Pods that could go there by cpu, memory, pods and the like. */
+static int64_t node_plain_slots(const struct core *core, const struct pod_demand *demand,
+                                const struct node_state *node, int64_t want)
+{
+    i128 slots = node_room(core, node, STR(RESOURCE_PODS));
+    const struct vector *per_pod = &demand->shape->per_pod;
+    for (uint32_t i = 0; i < per_pod->count; i++) {
+        i128 room = node_room(core, node, per_pod->items[i].resource) / per_pod->items[i].value;
+        slots = room < slots ? room : slots;
+    }
+    if (slots > 1 && is_one_per_node(demand->shape->spec)) {
+        slots = 1;
+    }
+    return slots < want ? i128_clamp(slots) : want;
+}
+
+static bool has_failing_selector(struct core *core, const struct pod_demand *demand,
+                                 struct node_state *node)
+{
+    for (uint32_t i = 0; i < demand->shape->device_count; i++) {
+        if (node_free_devices(core, demand->shape->devices[i].profile, node) == INT64_MIN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int64_t node_place(struct core *core, const struct pod_demand *demand, struct node_state *node,
+                   int64_t want)
+{
+    const struct shape *shape = demand->shape;
+    core->cost.nodes_visited++;
+    node_open_plan(core, node);
+    int64_t slots = node_plain_slots(core, demand, node, want);
+    if (shape->device_count > 0 && slots > 0) {
+        if (has_failing_selector(core, demand, node)) {
+            return 0; /* kube-scheduler gives up on the node, too */
+        }
+        int64_t taken = 0;
+        while (taken < slots && take_all(core, shape->devices, shape->device_count, node)) {
+            taken++;
+        }
+        slots = taken;
+    }
+    if (slots > 0) {
+        vector_add_all(&node->planned, &shape->per_pod, slots);
+        vector_add(&node->planned, resource_find(core, STR(RESOURCE_PODS)), slots);
+    }
+    return slots;
+}

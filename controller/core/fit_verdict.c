@@ -1,0 +1,124 @@
+/* fit_verdict.c - the sentence for a gang that has quota, and no room. */
+#include "internal.h"
+
+static struct verdict say(enum reason reason, struct str message)
+{
+    return (struct verdict){.reason = reason, .waits_for = WAIT_CLUSTER, .message = message};
+}
+
+static const char *exclusion_text(enum exclusion exclusion)
+{
+    switch (exclusion) {
+    case EXCLUDED_NOT_READY:
+        return "not ready";
+    case EXCLUDED_CORDONED:
+        return "cordoned";
+    case EXCLUDED_FLAVOR:
+        return "of another flavor";
+    case EXCLUDED_SELECTOR:
+        return "not selected by the pods";
+    case EXCLUDED_TAINT:
+        return "tainted";
+    case EXCLUDED_CLAIM:
+        return "out of reach of the claim's devices";
+    case EXCLUDED_SELECTOR_FAILED:
+        return "with a device that the selector fails on";
+    case EXCLUDED_TOO_SMALL:
+        return "too small";
+    case EXCLUDED_FULL:
+        return "full";
+    case EXCLUDED_COUNT:
+        break;
+    }
+    return "";
+}
+
+/* "3 nodes: 2 not ready, 1 tainted" */
+static struct str nodes_text(struct arena *arena, const struct fit_result *fit)
+{
+    struct text text;
+    text_init(&text, arena, 200);
+    text_addf(&text, "%u node%s", fit->nodes_total, fit->nodes_total == 1 ? "" : "s");
+    const char *separator = ": ";
+    for (int i = 0; i < EXCLUDED_COUNT; i++) {
+        if (fit->excluded[i] > 0) {
+            text_addf(&text, "%s%u %s", separator, fit->excluded[i],
+                      exclusion_text((enum exclusion)i));
+            separator = ", ";
+        }
+    }
+    return text_str(&text);
+}
+
+static bool is_plain(struct str resource)
+{
+    return str_eq_c(resource, "cpu") || str_eq_c(resource, "memory") ||
+           str_eq_c(resource, "ephemeral-storage") || str_eq_c(resource, RESOURCE_PODS) ||
+           str_starts_with(resource, STR("hugepages-"));
+}
+
+static struct verdict too_large(struct core *core, const struct shape *shape,
+                                const struct fit_result *fit)
+{
+    struct arena *arena = &core->scratch;
+    int64_t per_pod = shape->size.min_count > 0 ? fit->asked / shape->size.min_count : fit->asked;
+    return say(REASON_NEVER_FITS,
+               arena_format(arena,
+                            "one pod needs " STR_FMT " " STR_FMT
+                            ", more than any node that it may use has (" STR_FMT ")",
+                            STR_ARG(resource_amount_format(arena, fit->short_of, per_pod)),
+                            STR_ARG(fit->short_of), STR_ARG(nodes_text(arena, fit))));
+}
+
+static struct verdict short_of(struct core *core, const struct fit_result *fit)
+{
+    struct arena *arena = &core->scratch;
+    bool is_devices = fit->is_class || !is_plain(fit->short_of);
+    struct verdict verdict =
+        say(is_devices ? REASON_DEVICES_EXHAUSTED : REASON_NODES_FULL,
+            arena_format(arena, "needs " STR_FMT " " STR_FMT " at once, " STR_FMT " of " STR_FMT
+                                " are free (" STR_FMT ")",
+                         STR_ARG(resource_amount_format(arena, fit->short_of, fit->asked)),
+                         STR_ARG(fit->short_of),
+                         STR_ARG(resource_amount_format(arena, fit->short_of, fit->free)),
+                         STR_ARG(resource_amount_format(arena, fit->short_of, fit->capacity)),
+                         STR_ARG(nodes_text(arena, fit))));
+    verdict.resource = fit->short_of;
+    verdict.asked = fit->asked;
+    verdict.free = fit->free;
+    return verdict;
+}
+
+struct verdict fit_verdict(struct core *core, const struct shape *shape,
+                           const struct fit_result *fit)
+{
+    struct arena *arena = &core->scratch;
+    if (str_is_set(fit->claim_trouble)) {
+        return say(REASON_RESERVED_FOR_OTHER, fit->claim_trouble);
+    }
+    if (fit->is_promised) {
+        return say(REASON_RESERVED_FOR_OTHER,
+                   STR("the room is promised to gangs whose pods are being placed"));
+    }
+    if (fit->nodes_total == 0) {
+        return say(REASON_NODES_FULL, STR("there are no nodes yet"));
+    }
+    if (fit->excluded[EXCLUDED_FULL] == 0) {
+        bool is_choice = fit->excluded[EXCLUDED_NOT_READY] == 0 &&
+                         fit->excluded[EXCLUDED_CORDONED] == 0;
+        return say(is_choice ? REASON_NO_MATCHING_FLAVOR : REASON_NODES_FULL,
+                   arena_format(arena, "no node can take its pods (" STR_FMT ")",
+                                STR_ARG(nodes_text(arena, fit))));
+    }
+    if (fit->is_too_large) {
+        return too_large(core, shape, fit);
+    }
+    if (str_is_set(fit->short_of)) {
+        return short_of(core, fit);
+    }
+    return say(REASON_NODE_SHAPE,
+               arena_format(arena,
+                            "enough is free in total, but no set of nodes has it together for "
+                            "%lld pods at once (" STR_FMT ")",
+                            (long long)shape->size.min_count, STR_ARG(nodes_text(arena, fit))));
+}

@@ -1,0 +1,119 @@
+/* flavor.c - the tables of ResourceFlavors and Cohorts. */
+#include "internal.h"
+
+#include "tallyman/base/alloc.h"
+
+#define FIND(table, key, found) HASH_FIND(hh, table, (key).ptr, (unsigned)(key).len, found)
+
+struct flavor_state *flavor_find(const struct core *core, struct str name)
+{
+    struct flavor_state *flavor = NULL;
+    if (str_is_set(name)) {
+        FIND(core->flavors, name, flavor);
+    }
+    return flavor;
+}
+
+/* A flavor named `default` need not exist: it stands for every node then, so that a Queue is all
+ * that a newcomer has to write. */
+static const struct resource_flavor implicit_default = {
+    .meta = {.name = STR_INIT(FLAVOR_DEFAULT)},
+};
+
+const struct resource_flavor *flavor_object(const struct core *core, struct str name)
+{
+    const struct flavor_state *flavor = flavor_find(core, name);
+    if (flavor != NULL) {
+        return flavor->object;
+    }
+    return str_eq_c(name, FLAVOR_DEFAULT) ? &implicit_default : NULL;
+}
+
+static bool queue_lists_flavor(const struct queue_state *queue, struct str flavor)
+{
+    for (uint32_t i = 0; i < queue->cell_count; i++) {
+        if (str_eq(queue->cells[i].flavor, flavor)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void wake_flavor(struct core *core, struct str name)
+{
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        if (queue_lists_flavor(queue, name)) {
+            queue_touch(core, queue);
+            wake_queue(core, queue, WAIT_ANY);
+        }
+    }
+}
+
+void flavor_apply(struct core *core, const struct resource_flavor *object)
+{
+    const struct schema *schema = kind_info(KIND_RESOURCE_FLAVOR)->schema;
+    struct flavor_state *flavor = flavor_find(core, object->meta.name);
+    struct resource_flavor slim = *object;
+    slim.meta.annotations = (struct string_map){.items = NULL};
+    slim.meta.labels = (struct string_map){.items = NULL};
+    bool is_same = false;
+    if (flavor == NULL) {
+        flavor = MEM_NEW(struct flavor_state);
+        flavor->name = str_own(object->meta.name);
+        HASH_ADD_KEYPTR(hh, core->flavors, flavor->name.ptr, (unsigned)flavor->name.len, flavor);
+    } else {
+        struct resource_flavor a = slim;
+        a.meta.resource_version = flavor->object->meta.resource_version;
+        a.status = flavor->object->status;
+        is_same = object_equal(schema, &a, flavor->object);
+    }
+    struct resource_flavor *old = flavor->object;
+    flavor->object = object_clone(schema, &slim);
+    mem_free(old);
+    if (!is_same) {
+        flavor->is_status_dirty = true;
+        wake_flavor(core, flavor->name);
+    }
+}
+
+void flavor_deleted(struct core *core, const struct resource_flavor *object)
+{
+    struct flavor_state *flavor = flavor_find(core, object->meta.name);
+    if (flavor == NULL) {
+        return;
+    }
+    HASH_DEL(core->flavors, flavor);
+    wake_flavor(core, flavor->name);
+    str_drop(&flavor->name);
+    mem_free(flavor->object);
+    mem_free(flavor);
+}
+
+void cohort_apply(struct core *core, const struct cohort *object)
+{
+    const struct schema *schema = kind_info(KIND_COHORT)->schema;
+    struct cohort_state *cohort = NULL;
+    FIND(core->cohorts, object->meta.name, cohort);
+    if (cohort == NULL) {
+        cohort = MEM_NEW(struct cohort_state);
+        cohort->name = str_own(object->meta.name);
+        HASH_ADD_KEYPTR(hh, core->cohorts, cohort->name.ptr, (unsigned)cohort->name.len, cohort);
+    }
+    mem_free(cohort->object);
+    cohort->object = object_clone(schema, object);
+    cohort->is_status_dirty = true;
+}
+
+void cohort_deleted(struct core *core, const struct cohort *object)
+{
+    struct cohort_state *cohort = NULL;
+    FIND(core->cohorts, object->meta.name, cohort);
+    if (cohort == NULL) {
+        return;
+    }
+    HASH_DEL(core->cohorts, cohort);
+    str_drop(&cohort->name);
+    mem_free(cohort->object);
+    mem_free(cohort);
+}

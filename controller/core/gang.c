@@ -1,0 +1,343 @@
+/* gang.c - the states of a gang, and the tables it stands in.
+ *
+ *              .--------------------- write refused ----------------------.
+ *              v                                                          |
+ *   Held <-> Pending --> Admitted --> Running                             |
+ *              ^  |         |  '---------|----------------> Finished      |
+ *              |  |         v            v                     ^          |
+ *              |  '----> Suspending <----'                     |          |
+ *              '-------------'---------------------------------'  <-------'
+ *
+ * Invariant: a gang holds a reservation exactly while it is Admitted or Running, or while it is
+ * Suspending and had one; the reservation goes with its last pod. */
+#include "internal.h"
+
+#include <assert.h>
+
+#include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
+
+#define BIT(state) (1u << (state))
+
+static const struct {
+    const char *name;
+    uint32_t next; /* BIT of each state that may follow */
+} states[] = {
+    /* After a restart a gang is found in whatever state it has reached. */
+    [0] = {"", BIT(GANG_PENDING) | BIT(GANG_ADMITTED) | BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
+    [GANG_PENDING] = {"Pending",
+                      BIT(GANG_HELD) | BIT(GANG_ADMITTED) | BIT(GANG_RUNNING) |
+                          BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
+    [GANG_HELD] = {"Held", BIT(GANG_PENDING) | BIT(GANG_ADMITTED) | BIT(GANG_RUNNING) |
+                               BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
+    [GANG_ADMITTED] = {"Admitted", BIT(GANG_PENDING) | BIT(GANG_RUNNING) | BIT(GANG_SUSPENDING) |
+                                       BIT(GANG_FINISHED)},
+    [GANG_RUNNING] = {"Running", BIT(GANG_PENDING) | BIT(GANG_ADMITTED) | BIT(GANG_SUSPENDING) |
+                                     BIT(GANG_FINISHED)},
+    [GANG_SUSPENDING] = {"Suspending", BIT(GANG_PENDING) | BIT(GANG_HELD) | BIT(GANG_ADMITTED) |
+                                           BIT(GANG_RUNNING) | BIT(GANG_FINISHED)},
+    [GANG_FINISHED] = {"Finished", 0},
+};
+
+const char *gang_state_name(enum gang_state state)
+{
+    return states[state].name;
+}
+
+void gang_set_state(struct core *core, struct gang *gang, enum gang_state state, const char *cause)
+{
+    if (gang->state == state) {
+        return;
+    }
+    assert((states[gang->state].next & BIT(state)) != 0 && "a declared transition");
+    struct effect *effect = effect_new(core, EFFECT_LEDGER);
+    effect->id = 0;
+    struct arena *arena = core->out->arena;
+    effect->namespace_name = arena_copy_str(arena, gang->namespace_name);
+    effect->name = arena_copy_str(arena, gang->name);
+    effect->uid = arena_copy_str(arena, gang->uid);
+    struct queue_state *queue =
+        gang->reservation != NULL ? gang->reservation->queue : gang->queue;
+    effect->transition = (struct gang_transition){
+        .at_ms = core->now_ms,
+        .from = states[gang->state].name,
+        .to = states[state].name,
+        .cause = str_from_c(cause),
+        .queue = queue == NULL ? STR_NONE : arena_copy_str(arena, queue->name),
+        .pods = gang->reservation != NULL ? gang->reservation->count : gang->size.pods,
+        .amounts =
+            gang->reservation == NULL ? STR_NONE : reservation_text(core, gang, arena, false)};
+    gang->state = state;
+    gang_mark_unbound(core, gang);
+    gang_show(core, gang);
+}
+
+struct gang *gang_find(const struct core *core, struct str uid)
+{
+    struct gang *gang = NULL;
+    if (str_is_set(uid)) {
+        HASH_FIND(hh, core->gangs, uid.ptr, (unsigned)uid.len, gang);
+    }
+    return gang;
+}
+
+struct gang *gang_new(struct core *core, struct str uid, struct str namespace_name,
+                      struct str name)
+{
+    struct gang *gang = MEM_NEW(struct gang);
+    gang->uid = str_own(uid);
+    gang->key = str_own(key_join(&core->scratch, namespace_name, name));
+    gang->namespace_name = str_take(gang->key, namespace_name.len);
+    gang->name = str_skip(gang->key, namespace_name.len + 1);
+    gang->pods = pod_group_get(core, uid);
+    gang->pods->gang = gang;
+    HASH_ADD_KEYPTR(hh, core->gangs, gang->uid.ptr, (unsigned)gang->uid.len, gang);
+    HASH_ADD_KEYPTR(hh_key, core->gangs_by_key, gang->key.ptr, (unsigned)gang->key.len, gang);
+    gang->is_in_keys = true;
+    RB_INSERT(gang_order_tree, &core->gang_order, gang);
+    return gang;
+}
+
+void gang_enqueue(struct core *core, struct gang *gang)
+{
+    if (gang->is_in_queue) {
+        return;
+    }
+    assert(gang->shape != NULL && gang->queue == gang->shape->queue);
+    gang->is_in_queue = true;
+    RB_INSERT(gang_tree, &gang->queue->pending, gang);
+    gang->queue->pending_count++;
+    gang->queue->is_pending_dirty = true;
+    bool was_empty = RB_EMPTY(&gang->shape->gangs);
+    struct shape *shape = gang->shape;
+    bool was_ready = shape->is_ready;
+    if (was_ready) {
+        RB_REMOVE(shape_tree, &core->ready, shape); /* its place may change with its head */
+    }
+    RB_INSERT(shape_gang_tree, &shape->gangs, gang);
+    if (was_ready) {
+        RB_INSERT(shape_tree, &core->ready, shape);
+    }
+    bool is_judged = !was_empty && shape->verdict.reason != REASON_NONE;
+    if (queue_is_strict(gang->queue)) {
+        struct gang *blocker = gang->queue->blocker;
+        is_judged = blocker != NULL && gang_compare_order(gang, blocker) > 0;
+    }
+    if (!is_judged) {
+        wake_shape(core, shape);
+    }
+    queue_touch(core, gang->queue);
+    gang_show(core, gang);
+}
+
+void gang_dequeue(struct core *core, struct gang *gang)
+{
+    if (!gang->is_in_queue) {
+        return;
+    }
+    struct shape *shape = gang->shape;
+    struct queue_state *queue = gang->queue;
+    gang->is_in_queue = false;
+    RB_REMOVE(gang_tree, &queue->pending, gang);
+    queue->pending_count--;
+    queue->is_pending_dirty = true;
+    if (shape->is_ready) {
+        RB_REMOVE(shape_tree, &core->ready, shape);
+    }
+    RB_REMOVE(shape_gang_tree, &shape->gangs, gang);
+    if (shape->is_ready && !RB_EMPTY(&shape->gangs)) {
+        RB_INSERT(shape_tree, &core->ready, shape);
+    } else {
+        shape->is_ready = false;
+    }
+    if (queue->blocker == gang) {
+        queue->blocker = NULL;
+        if (!RB_EMPTY(&queue->pending)) {
+            wake_shape(core, RB_MIN(gang_tree, &queue->pending)->shape);
+        }
+    }
+    queue_touch(core, queue);
+}
+
+void gang_set_timer(struct core *core, struct gang *gang, int64_t at_ms)
+{
+    if (gang->is_timer_set && gang->timer_ms == at_ms) {
+        return;
+    }
+    if (gang->is_timer_set) {
+        RB_REMOVE(gang_timer_tree, &core->timers, gang);
+        gang->is_timer_set = false;
+    }
+    gang->timer_ms = at_ms;
+    if (at_ms != 0) {
+        RB_INSERT(gang_timer_tree, &core->timers, gang);
+        gang->is_timer_set = true;
+    }
+}
+
+bool gang_is_busy(const struct gang *gang)
+{
+    return gang->write_effect_id != 0 || gang->awaited_version > gang->version;
+}
+
+void gang_remember(struct core *core, struct gang *gang)
+{
+    struct effect *effect = effect_new(core, EFFECT_PERSIST);
+    effect->id = 0;
+    effect->uid = arena_copy_str(core->out->arena, gang->uid);
+    effect->memory = gang->memory;
+}
+
+static int64_t requeue_delay_ms(const struct queue_state *queue, int64_t failures)
+{
+    int64_t base_ms = REQUEUE_BASE_DEFAULT_MS;
+    int64_t max_ms = REQUEUE_MAX_DEFAULT_MS;
+    if (queue != NULL && queue->object != NULL && queue->object->spec.requeue != NULL) {
+        const struct requeue_policy *policy = queue->object->spec.requeue;
+        base_ms = policy->base.is_set ? policy->base.ms : base_ms;
+        max_ms = policy->max.is_set ? policy->max.ms : max_ms;
+    }
+    int64_t delay_ms = base_ms;
+    for (int64_t i = 1; i < failures && delay_ms < max_ms; i++) {
+        delay_ms = sat_mul(delay_ms, 2);
+    }
+    return delay_ms < max_ms ? delay_ms : max_ms;
+}
+
+void gang_back_off(struct core *core, struct gang *gang)
+{
+    struct queue_state *queue =
+        gang->reservation != NULL ? gang->reservation->queue : gang->queue;
+    gang->memory.requeue_count++;
+    gang->memory.requeue_at_ms =
+        core->now_ms + requeue_delay_ms(queue, gang->memory.requeue_count);
+    gang_remember(core, gang);
+}
+
+void gang_reprioritize(struct core *core, struct gang *gang)
+{
+    int64_t priority;
+    (void)priority_of_class(core, gang->priority_class, &priority);
+    if (priority == gang->priority) {
+        return;
+    }
+    bool was_queued = gang->is_in_queue;
+    gang_dequeue(core, gang);
+    gang->priority = priority;
+    if (was_queued) {
+        gang_enqueue(core, gang);
+        wake_shape(core, gang->shape);
+    }
+    gang_show(core, gang);
+}
+
+int64_t gang_promised_pods(const struct gang *gang)
+{
+    bool is_starting = gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING;
+    if (gang->reservation == NULL || !is_starting) {
+        return 0;
+    }
+    int64_t left = gang->reservation->count - (int64_t)gang->settled_pods;
+    return left > 0 ? left : 0;
+}
+
+void gang_mark_unbound(struct core *core, struct gang *gang)
+{
+    bool is_unbound = gang_promised_pods(gang) > 0;
+    if (is_unbound == gang->is_in_unbound) {
+        return;
+    }
+    gang->is_in_unbound = is_unbound;
+    if (is_unbound) {
+        RB_INSERT(gang_unbound_tree, &core->unbound, gang);
+    } else {
+        RB_REMOVE(gang_unbound_tree, &core->unbound, gang);
+    }
+}
+
+void gang_pods_changed(struct core *core, struct gang *gang)
+{
+    int64_t promised = gang_promised_pods(gang);
+    gang->live_pods = gang->bound_pods = gang->settled_pods = gang->ready_pods = 0;
+    for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
+        /* What dies on a dead node holds its devices, but no quota any more. */
+        bool is_lost =
+            pod->is_terminating && pod->node != NULL && node_is_stuck(core, pod->node);
+        if (pod->is_terminal || is_lost) {
+            continue;
+        }
+        gang->live_pods++;
+        gang->bound_pods += pod->node != NULL ? 1 : 0;
+        gang->settled_pods += pod->is_settled ? 1 : 0;
+        gang->ready_pods += pod->is_ready ? 1 : 0;
+    }
+    gang_mark_unbound(core, gang);
+    if (gang_promised_pods(gang) < promised) {
+        wake_reserved(core);
+    }
+    gang_review(core, gang);
+}
+
+/* Another Job may have its name now. */
+static void gang_drop_key(struct core *core, struct gang *gang)
+{
+    if (gang->is_in_keys) {
+        HASH_DELETE(hh_key, core->gangs_by_key, gang);
+        gang->is_in_keys = false;
+    }
+}
+
+void gang_job_gone(struct core *core, struct gang *gang)
+{
+    gang->is_job_gone = true;
+    gang_drop_key(core, gang);
+    gang_dequeue(core, gang);
+    gang_review(core, gang);
+}
+
+void gang_free(struct core *core, struct gang *gang)
+{
+    admission_withdraw(core, gang);
+    gang_dequeue(core, gang);
+    ledger_release(core, gang);
+    if (gang->is_in_unbound) {
+        RB_REMOVE(gang_unbound_tree, &core->unbound, gang);
+    }
+    gang_set_timer(core, gang, 0);
+    HASH_DEL(core->gangs, gang);
+    gang_drop_key(core, gang);
+    RB_REMOVE(gang_order_tree, &core->gang_order, gang);
+    struct queue_state *queue = gang->queue;
+    if (gang->shape != NULL) {
+        struct queue_state *of_shape = gang->shape->queue;
+        shape_drop(core, gang->shape);
+        if (of_shape != queue) {
+            queue_free_if_unused(core, of_shape);
+        }
+    }
+    gang->pods->gang = NULL;
+    pod_group_free_if_unused(core, gang->pods);
+    mem_free(gang->record);
+    mem_free(gang->suspended);
+    string_map_drop(&gang->template_selector);
+    str_drop(&gang->uid);
+    str_drop(&gang->key);
+    str_drop(&gang->priority_class);
+    str_drop(&gang->version_text);
+    str_drop(&gang->admission_uid);
+    str_drop(&gang->invalid);
+    str_drop(&gang->refusal);
+    mem_free(gang);
+    if (queue != NULL) {
+        queue_free_if_unused(core, queue);
+    }
+}
+
+void gangs_free(struct core *core)
+{
+    struct gang *gang;
+    struct gang *next;
+    HASH_ITER (hh, core->gangs, gang, next) {
+        gang_free(core, gang);
+    }
+}

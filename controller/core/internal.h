@@ -1,0 +1,298 @@
+/* internal.h - what the files of controller/core offer each other, file by file. */
+#pragma once
+
+#include "state.h"
+
+/* -- wake.c: which parked shapes a change could free -------------------------------------------- */
+
+/* The shape is evaluated in this step's pass (if it has gangs that wait). */
+void wake_shape(struct core *core, struct shape *shape);
+/* The shapes of a queue that wait for one of these bits; all of them with WAIT_ANY. */
+#define WAIT_ANY 0xffffffffu
+void wake_queue(struct core *core, struct queue_state *queue, uint32_t bits);
+void wake_all(struct core *core, uint32_t bits);
+/* Room came free on that node. */
+void wake_for_node(struct core *core, struct node_state *node);
+/* The places that were promised to a gang have been taken up or given back. */
+void wake_reserved(struct core *core);
+/* Quota came free in that cell: the shapes that it is enough for. */
+void wake_for_cell(struct core *core, struct queue_state *queue, const struct quota_cell *cell);
+
+/* -- queue.c: queues, flavors, cohorts ----------------------------------------------------------- */
+
+struct queue_state *queue_find(const struct core *core, struct str name);
+/* Finds or makes it (without an object). */
+struct queue_state *queue_get(struct core *core, struct str name);
+void queue_free_if_unused(struct core *core, struct queue_state *queue);
+struct quota_cell *queue_cell_find(const struct queue_state *queue, struct str flavor,
+                                   struct str resource);
+struct quota_cell *queue_cell_get(struct queue_state *queue, struct str flavor,
+                                  struct str resource);
+bool queue_is_strict(const struct queue_state *queue);
+int64_t queue_pods_ready_timeout_ms(const struct queue_state *queue);
+NODISCARD struct rc queue_apply(struct core *core, const struct queue *object, struct err *err);
+void queue_deleted(struct core *core, const struct queue *object);
+void queue_touch(struct core *core, struct queue_state *queue); /* its status may have changed */
+void queue_check_finalizer(struct core *core, struct queue_state *queue);
+void queue_tick(struct core *core); /* emits the statuses and positions that are due */
+int64_t queue_next_due_ms(const struct core *core); /* INT64_MAX: nothing is due */
+struct flavor_state *flavor_find(const struct core *core, struct str name);
+/* The flavor of that name; `default` is there without an object too. NULL: there is none. */
+const struct resource_flavor *flavor_object(const struct core *core, struct str name);
+void flavor_apply(struct core *core, const struct resource_flavor *object);
+void flavor_deleted(struct core *core, const struct resource_flavor *object);
+void cohort_apply(struct core *core, const struct cohort *object);
+void cohort_deleted(struct core *core, const struct cohort *object);
+void queues_free(struct core *core);
+
+/* -- config.c: the small named objects ------------------------------------------------------------ */
+
+const void *named_find(const struct core *core, enum object_kind kind, struct str key);
+void named_apply(struct core *core, enum object_kind kind, const struct object_meta *object);
+void named_deleted(struct core *core, enum object_kind kind, const struct object_meta *object);
+/* The namespace's LimitRanges by name; the array lives in the scratch arena. */
+struct request_context namespace_limits(struct core *core, struct str namespace_name);
+/* A Job's priority by the class's value, or the global default's, or 0; false: no such class. */
+bool priority_of_class(const struct core *core, struct str class_name, int64_t *ret_priority);
+void named_free(struct core *core);
+
+/* -- node.c, pod.c -------------------------------------------------------------------------------- */
+
+struct node_state *node_get(struct core *core, struct str name);
+NODISCARD struct rc node_apply(struct core *core, const struct node *object, struct err *err);
+void node_deleted(struct core *core, const struct node *object);
+void node_free_if_unused(struct core *core, struct node_state *node);
+void node_tick(struct core *core);
+bool node_is_stuck(const struct core *core, const struct node_state *node);
+NODISCARD struct rc pod_apply(struct core *core, const struct pod *object, struct err *err);
+void pod_deleted(struct core *core, const struct pod *object);
+void pod_settle(struct core *core, struct pod_state *pod); /* after a claim changed */
+struct pod_group *pod_group_get(struct core *core, struct str job_uid);
+void pod_group_free_if_unused(struct core *core, struct pod_group *group);
+void pods_free(struct core *core);
+void nodes_free(struct core *core);
+
+/* -- device.c, claim.c, profile.c ----------------------------------------------------------------- */
+
+void slice_apply(struct core *core, const struct resource_slice *object);
+void slice_deleted(struct core *core, const struct resource_slice *object);
+/* A claim's allocation names that key, or doesn't any more. */
+void device_set_used(struct core *core, struct str key, bool is_used);
+/* Free for the plan of core.plan_epoch: unused, untainted, its counters suffice. */
+bool device_is_free(const struct core *core, const struct device_state *device);
+void device_plan(struct core *core, struct device_state *device);
+void device_unplan(struct core *core, struct device_state *device);
+void devices_free(struct core *core);
+struct claim_state *claim_get(struct core *core, struct str key); /* the caller counts `users` */
+void claim_drop(struct core *core, struct claim_state *claim);
+void claim_apply(struct core *core, const struct resource_claim *object);
+void claim_deleted(struct core *core, const struct resource_claim *object);
+bool claim_is_allocated(const struct claim_state *claim);
+void claims_free(struct core *core);
+/* The profile for one request, counted in `users`; profile->problem tells why it can't be judged. */
+struct device_profile *profile_use(struct core *core, const struct device_request_exact *request);
+void profile_drop(struct core *core, struct device_profile *profile);
+void profiles_class_changed(struct core *core, struct str class_name);
+void profiles_slot_changed(struct core *core, uint32_t slot);
+enum match { MATCH_UNKNOWN = 0, MATCH_NO, MATCH_YES, MATCH_FAILED };
+enum match profile_match(struct core *core, struct device_profile *profile,
+                         const struct device_state *device);
+void profiles_free(struct core *core);
+
+/* -- shape.c ---------------------------------------------------------------------------------------- */
+
+struct shape_input {
+    struct queue_state *queue;
+    struct str namespace_name;
+    const struct pod_spec *spec; /* as the user wrote it: nothing injected */
+    struct gang_size size;
+};
+
+/* Finds or makes it; counted in `users`. */
+struct shape *shape_use(struct core *core, const struct shape_input *input);
+void shape_drop(struct core *core, struct shape *shape);
+/* Fills what the fit needs; a problem goes to shape->broken. */
+void shape_resolve(struct core *core, struct shape *shape);
+void shape_unresolve(struct core *core, struct shape *shape);
+void verdict_drop(struct verdict *verdict);
+
+/* -- ledger.c: who holds what ----------------------------------------------------------------------- */
+
+struct claim_charge {
+    struct str key; /* "namespace/name" */
+    struct charge_list charges;
+};
+
+/* What is to be reserved. Texts may be borrowed: the ledger copies. */
+struct reserve_request {
+    struct queue_state *queue;
+    struct charge_list per_pod;
+    int64_t count;
+    const struct claim_charge *claims;
+    uint32_t claim_count;
+};
+
+/* The gang's place among those that hold the same claim is by its admitted_ms. */
+void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_request *request);
+void ledger_resize(struct core *core, struct gang *gang, int64_t count);
+void ledger_release(struct core *core, struct gang *gang);
+/* The gang that is charged for the claim, or NULL. */
+struct gang *ledger_claim_payer(const struct core *core, struct str claim_key);
+/* The flavor that the gang holds `resource` in, or absent. */
+struct str reservation_flavor(const struct reservation *reservation, struct str resource);
+/* What it is charged of each resource: "cpu=4 gpu.example.com=4", in the arena. `is_devices`: only
+ * what isn't cpu, memory, ephemeral-storage or pods. */
+struct str reservation_text(const struct core *core, const struct gang *gang, struct arena *arena,
+                            bool is_devices);
+void ledger_assert(const struct core *core);
+
+/* -- fit.c: where could these pods go -------------------------------------------------------------- */
+
+#define FLAVORS_PER_GANG_MAX 8
+
+/* One pod, as many times as asked. All borrowed. */
+struct pod_demand {
+    const struct shape *shape;
+    const struct string_map *node_selector; /* as it will stand on the pods */
+    const struct resource_flavor *flavors[FLAVORS_PER_GANG_MAX];
+    uint32_t flavor_count;
+};
+
+enum exclusion {
+    EXCLUDED_NOT_READY = 0,
+    EXCLUDED_CORDONED,
+    EXCLUDED_FLAVOR,
+    EXCLUDED_SELECTOR,
+    EXCLUDED_TAINT,
+    EXCLUDED_CLAIM,
+    EXCLUDED_SELECTOR_FAILED,
+    EXCLUDED_TOO_SMALL, /* not even when empty */
+    EXCLUDED_FULL,
+    EXCLUDED_COUNT,
+};
+
+struct fit_result {
+    int64_t placed; /* pods that found a place together, at most what was wanted; 0: must wait */
+    uint32_t nodes_total;
+    uint32_t excluded[EXCLUDED_COUNT];
+    struct str pin;       /* the hostname label that all pods must go to, absent: none */
+    struct str short_of;  /* the resource or class that ran short in all, absent: none did */
+    int64_t asked;        /* of it, for all pods */
+    int64_t free;         /* of it, over the nodes that aren't excluded */
+    int64_t capacity;     /* of it, in all, used or not */
+    bool is_class;        /* short_of is a device class */
+    bool is_too_large;    /* one pod is larger than any node that isn't excluded */
+    bool is_promised;     /* it could fit, but for pods on their way to places of their own */
+    struct str claim_trouble; /* in the scratch arena; a named claim that can't be placed */
+};
+
+/* May `count` pods, or at least `min_count` of them, be placed at once beside all that is promised,
+ * whatever order kube-scheduler places them in? */
+struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, int64_t count,
+                           int64_t min_count);
+/* Whether the node could take one such pod now, promises aside. */
+bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struct node_state *node);
+
+/* The sentence for a gang without room; in the scratch arena. */
+struct verdict fit_verdict(struct core *core, const struct shape *shape,
+                           const struct fit_result *fit);
+
+/* -- fit_node.c: one node's part in it -------------------------------------------------------------- */
+
+/* Why the node is out for such pods whatever is free on it; EXCLUDED_COUNT: it isn't. */
+enum exclusion node_exclusion(const struct core *core, const struct pod_demand *demand,
+                              const struct node_state *node);
+/* What the plan leaves of a resource there. */
+i128 node_room(const struct core *core, const struct node_state *node, struct str resource);
+/* Puts as many pods there as there is room for, at most `want`: they are in the plan then. */
+int64_t node_place(struct core *core, const struct pod_demand *demand, struct node_state *node,
+                   int64_t want);
+/* Takes the devices of the demand's unallocated named claims there; false: not all are free. */
+bool node_place_claims(struct core *core, const struct pod_demand *demand,
+                       struct node_state *node);
+bool device_is_visible(const struct device_state *device, const struct node_state *node);
+/* Free devices that match, seen from that node; INT64_MIN if a selector failed on one. */
+int64_t node_free_devices(struct core *core, struct device_profile *profile,
+                          struct node_state *node);
+/* Devices that match, free or not. */
+int64_t node_count_devices(struct core *core, struct device_profile *profile,
+                           struct node_state *node);
+bool demand_has_new_claims(const struct pod_demand *demand);
+
+/* -- evaluate.c: quota, flavor and room together ---------------------------------------------------- */
+
+struct evaluation {
+    struct verdict verdict; /* message in the scratch arena */
+    struct reserve_request reserve;
+    const struct resource_flavor *flavors[FLAVORS_PER_GANG_MAX];
+    uint32_t flavor_count;
+    struct str pin;
+    struct fit_result fit;
+    bool has_fit;
+};
+
+void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *ret_evaluation);
+
+/* -- decide.c ---------------------------------------------------------------------------------------- */
+
+/* The pass: takes the next gang by order until no shape is ready. */
+void decide(struct core *core);
+
+/* -- gang.c: one gang's life -------------------------------------------------------------------------- */
+
+const char *gang_state_name(enum gang_state state);
+/* Moves along the declared table (asserted); writes the ledger line. */
+void gang_set_state(struct core *core, struct gang *gang, enum gang_state state, const char *cause);
+struct gang *gang_find(const struct core *core, struct str uid);
+struct gang *gang_new(struct core *core, struct str uid, struct str namespace_name,
+                      struct str name);
+/* Whether it is among those with promised places; after each change of what it holds. */
+void gang_mark_unbound(struct core *core, struct gang *gang);
+void gang_job_gone(struct core *core, struct gang *gang);
+void gang_remember(struct core *core, struct gang *gang); /* its memory goes to the store */
+/* Puts off its next start: one failure more, and a time that doubles with each. */
+void gang_back_off(struct core *core, struct gang *gang);
+void gang_enqueue(struct core *core, struct gang *gang);
+void gang_dequeue(struct core *core, struct gang *gang);
+/* Looks at the Job, its pods and the time, and does what follows. Idempotent. */
+void gang_review(struct core *core, struct gang *gang);
+void gang_pods_changed(struct core *core, struct gang *gang);
+void gang_set_timer(struct core *core, struct gang *gang, int64_t at_ms); /* 0: none */
+void gang_show(struct core *core, struct gang *gang); /* its Admission may have changed */
+void gang_reprioritize(struct core *core, struct gang *gang);
+void gang_free(struct core *core, struct gang *gang);
+bool gang_is_busy(const struct gang *gang); /* a write of ours isn't settled yet */
+/* Places of admitted gangs that no pod has taken up yet. */
+int64_t gang_promised_pods(const struct gang *gang);
+void gangs_free(struct core *core);
+
+/* Reserves again what the record on the Job says, after a restart. */
+void gang_adopt(struct core *core, struct gang *gang);
+
+/* -- job.c -------------------------------------------------------------------------------------------- */
+
+void job_apply(struct core *core, const struct job *object);
+void job_deleted(struct core *core, const struct job *object);
+void job_write_done(struct core *core, struct gang *gang, const struct effect_done *done);
+
+/* -- patch.c: what is written to a Job ------------------------------------------------------------------ */
+
+void patch_admit(struct core *core, struct gang *gang, const struct evaluation *evaluation);
+void patch_suspend(struct core *core, struct gang *gang, const char *cause, struct str why);
+void patch_restore(struct core *core, struct gang *gang, bool sets_hold);
+struct effect *effect_new(struct core *core, enum effect_kind kind);
+void note_event(struct core *core, const struct gang *gang, bool is_warning, const char *reason,
+                const char *action, struct str text);
+
+/* -- status.c, admission.c ------------------------------------------------------------------------------ */
+
+/* Why it waits, as it stands: the gang's own trouble, else the queue's order, else its shape's. */
+struct verdict gang_verdict(const struct core *core, const struct gang *gang, struct arena *arena);
+int64_t gang_position(const struct gang *gang, int64_t max); /* 0: none; max + 1: beyond */
+void admission_apply(struct core *core, const struct admission *object);
+void admission_deleted(struct core *core, const struct admission *object);
+void admission_write_done(struct core *core, struct gang *gang, const struct effect_done *done);
+void admissions_meet_job(struct core *core, struct gang *gang);
+/* The Job is no longer ours: so its Admission goes. */
+void admission_withdraw(struct core *core, const struct gang *gang);
+void admissions_free(struct core *core);

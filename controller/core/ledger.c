@@ -1,0 +1,294 @@
+/* ledger.c - one entry per gang that holds something; every account is the sum of these.
+ *
+ * A named claim is charged once, to the earliest-admitted gang that holds it; when that one ends the
+ * charge moves to the next oldest, so that the sum of the charges stays what is in use. */
+#include "internal.h"
+
+#include <assert.h>
+
+#include "tallyman/base/alloc.h"
+
+static struct charge_list charges_own(const struct charge_list *charges)
+{
+    struct charge_list copy = {.count = charges->count};
+    copy.items = mem_zalloc((charges->count + 1) * sizeof(struct charge));
+    for (uint32_t i = 0; i < charges->count; i++) {
+        copy.items[i] = (struct charge){.flavor = str_own(charges->items[i].flavor),
+                                        .resource = str_own(charges->items[i].resource),
+                                        .amount = charges->items[i].amount};
+        assert(copy.items[i].amount >= 0);
+    }
+    return copy;
+}
+
+static void charges_free(struct charge_list *charges)
+{
+    for (uint32_t i = 0; i < charges->count; i++) {
+        str_drop(&charges->items[i].flavor);
+        str_drop(&charges->items[i].resource);
+    }
+    mem_free(charges->items);
+    *charges = (struct charge_list){.items = NULL};
+}
+
+/* Adds `times` the charges to the queue's accounts; wakes those that a release is enough for. */
+static void charges_apply(struct core *core, struct queue_state *queue,
+                          const struct charge_list *charges, int64_t times)
+{
+    for (uint32_t i = 0; i < charges->count; i++) {
+        const struct charge *charge = &charges->items[i];
+        struct quota_cell *cell = queue_cell_get(queue, charge->flavor, charge->resource);
+        cell->used += (i128)charge->amount * times;
+        assert(cell->used >= 0);
+        if (times < 0 && charge->amount > 0) {
+            wake_for_cell(core, queue, cell);
+        }
+    }
+    queue_touch(core, queue);
+}
+
+static struct held_claim *held_find(const struct core *core, struct str key)
+{
+    struct held_claim *held = NULL;
+    HASH_FIND(hh, core->held_claims, key.ptr, (unsigned)key.len, held);
+    return held;
+}
+
+struct gang *ledger_claim_payer(const struct core *core, struct str claim_key)
+{
+    struct held_claim *held = held_find(core, claim_key);
+    return held == NULL ? NULL : held->holders->gang;
+}
+
+static void hold_pay(struct core *core, struct claim_hold *hold, int64_t sign)
+{
+    if (hold != NULL) {
+        charges_apply(core, hold->gang->reservation->queue, &hold->charges, sign);
+    }
+}
+
+static void hold_join(struct core *core, struct claim_hold *hold)
+{
+    struct held_claim *held = held_find(core, hold->key);
+    if (held == NULL) {
+        held = MEM_NEW(struct held_claim);
+        held->key = str_own(hold->key);
+        HASH_ADD_KEYPTR(hh, core->held_claims, held->key.ptr, (unsigned)held->key.len, held);
+    }
+    struct claim_hold *payer = held->holders;
+    struct claim_hold **link = &held->holders;
+    while (*link != NULL && gang_compare_admitted((*link)->gang, hold->gang) < 0) {
+        link = &(*link)->next_holder;
+    }
+    hold->next_holder = *link;
+    *link = hold;
+    if (held->holders == hold) {
+        hold_pay(core, payer, -1);
+        hold_pay(core, hold, 1);
+    }
+}
+
+static void hold_leave(struct core *core, struct claim_hold *hold)
+{
+    struct held_claim *held = held_find(core, hold->key);
+    assert(held != NULL);
+    bool was_payer = held->holders == hold;
+    struct claim_hold **link = &held->holders;
+    while (*link != hold) {
+        link = &(*link)->next_holder;
+    }
+    *link = hold->next_holder;
+    if (was_payer) {
+        hold_pay(core, hold, -1);
+        hold_pay(core, held->holders, 1);
+    }
+    if (held->holders == NULL) {
+        HASH_DEL(core->held_claims, held);
+        str_drop(&held->key);
+        mem_free(held);
+    }
+}
+
+void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_request *request)
+{
+    assert(gang->reservation == NULL && request->count >= 0);
+    struct reservation *reservation = MEM_NEW(struct reservation);
+    reservation->queue = request->queue;
+    reservation->per_pod = charges_own(&request->per_pod);
+    reservation->count = request->count;
+    reservation->claims = mem_zalloc((request->claim_count + 1) * sizeof(struct claim_hold));
+    reservation->claim_count = request->claim_count;
+    gang->reservation = reservation;
+    request->queue->admitted_count++;
+    charges_apply(core, request->queue, &reservation->per_pod, request->count);
+    for (uint32_t i = 0; i < request->claim_count; i++) {
+        struct claim_hold *hold = &reservation->claims[i];
+        hold->key = str_own(request->claims[i].key);
+        hold->charges = charges_own(&request->claims[i].charges);
+        hold->gang = gang;
+        hold_join(core, hold);
+    }
+}
+
+void ledger_resize(struct core *core, struct gang *gang, int64_t count)
+{
+    struct reservation *reservation = gang->reservation;
+    assert(reservation != NULL && count >= 0);
+    if (count != reservation->count) {
+        charges_apply(core, reservation->queue, &reservation->per_pod,
+                      count - reservation->count);
+        reservation->count = count;
+    }
+}
+
+void ledger_release(struct core *core, struct gang *gang)
+{
+    struct reservation *reservation = gang->reservation;
+    if (reservation == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < reservation->claim_count; i++) {
+        hold_leave(core, &reservation->claims[i]);
+        str_drop(&reservation->claims[i].key);
+        charges_free(&reservation->claims[i].charges);
+    }
+    charges_apply(core, reservation->queue, &reservation->per_pod, -reservation->count);
+    reservation->queue->admitted_count--;
+    struct queue_state *queue = reservation->queue;
+    charges_free(&reservation->per_pod);
+    mem_free(reservation->claims);
+    mem_free(reservation);
+    gang->reservation = NULL;
+    /* Accounts that are no longer listed go with their last user. */
+    queue_check_finalizer(core, queue);
+    wake_all(core, WAIT_CLUSTER);
+}
+
+struct str reservation_flavor(const struct reservation *reservation, struct str resource)
+{
+    for (uint32_t i = 0; i < reservation->per_pod.count; i++) {
+        if (str_eq(reservation->per_pod.items[i].resource, resource)) {
+            return reservation->per_pod.items[i].flavor;
+        }
+    }
+    return STR_NONE;
+}
+
+static bool is_device_resource(struct str resource)
+{
+    return !str_eq_c(resource, "cpu") && !str_eq_c(resource, "memory") &&
+           !str_eq_c(resource, "ephemeral-storage") && !str_eq_c(resource, RESOURCE_PODS) &&
+           !str_starts_with(resource, STR("hugepages-"));
+}
+
+static void text_add_charges(struct text *text, struct arena *arena,
+                             const struct charge_list *charges, int64_t times, bool is_devices)
+{
+    for (uint32_t i = 0; i < charges->count; i++) {
+        const struct charge *charge = &charges->items[i];
+        if (is_devices && !is_device_resource(charge->resource)) {
+            continue;
+        }
+        struct str amount = resource_amount_format(arena, charge->resource,
+                                                   sat_mul(charge->amount, times));
+        text_addf(text, "%s" STR_FMT "=" STR_FMT, text->len == 0 ? "" : " ",
+                  STR_ARG(charge->resource), STR_ARG(amount));
+    }
+}
+
+struct str reservation_text(const struct core *core, const struct gang *gang, struct arena *arena,
+                            bool is_devices)
+{
+    struct text text;
+    text_init(&text, arena, 250);
+    text_add_charges(&text, arena, &gang->reservation->per_pod, gang->reservation->count,
+                     is_devices);
+    for (uint32_t i = 0; i < gang->reservation->claim_count; i++) {
+        const struct claim_hold *hold = &gang->reservation->claims[i];
+        if (ledger_claim_payer(core, hold->key) == gang) {
+            text_add_charges(&text, arena, &hold->charges, 1, is_devices);
+        }
+    }
+    return text_str(&text);
+}
+
+/* -- invariants --------------------------------------------------------------------------------- */
+
+static i128 gang_use_of_cell(const struct core *core, const struct gang *gang,
+                             const struct quota_cell *cell)
+{
+    i128 sum = 0;
+    const struct reservation *reservation = gang->reservation;
+    for (uint32_t i = 0; i < reservation->per_pod.count; i++) {
+        const struct charge *charge = &reservation->per_pod.items[i];
+        if (str_eq(charge->flavor, cell->flavor) && str_eq(charge->resource, cell->resource)) {
+            sum += (i128)charge->amount * reservation->count;
+        }
+    }
+    for (uint32_t c = 0; c < reservation->claim_count; c++) {
+        const struct claim_hold *hold = &reservation->claims[c];
+        if (ledger_claim_payer(core, hold->key) != gang) {
+            continue;
+        }
+        for (uint32_t i = 0; i < hold->charges.count; i++) {
+            const struct charge *charge = &hold->charges.items[i];
+            if (str_eq(charge->flavor, cell->flavor) && str_eq(charge->resource, cell->resource)) {
+                sum += charge->amount;
+            }
+        }
+    }
+    return sum;
+}
+
+static void queue_assert(const struct core *core, const struct queue_state *queue)
+{
+    uint32_t admitted = 0;
+    for (uint32_t i = 0; i < queue->cell_count; i++) {
+        i128 sum = 0;
+        admitted = 0;
+        struct gang *gang;
+        RB_FOREACH (gang, gang_order_tree, (struct gang_order_tree *)(uintptr_t)&core->gang_order) {
+            if (gang->reservation != NULL && gang->reservation->queue == queue) {
+                sum += gang_use_of_cell(core, gang, &queue->cells[i]);
+                admitted++;
+            }
+        }
+        assert(sum == queue->cells[i].used && "sum of the reservations = used");
+    }
+    assert(queue->cell_count == 0 || admitted == queue->admitted_count);
+}
+
+static void node_assert(const struct node_state *node)
+{
+    struct vector sum = {.items = NULL};
+    for (struct pod_state *pod = node->pods; pod != NULL; pod = pod->next_on_node) {
+        vector_add_all(&sum, &pod->amounts, 1);
+    }
+    for (uint32_t i = 0; i < sum.count; i++) {
+        assert(vector_get(&node->used, sum.items[i].resource) == sum.items[i].value);
+    }
+    for (uint32_t i = 0; i < node->used.count; i++) {
+        assert(vector_get(&sum, node->used.items[i].resource) == node->used.items[i].value);
+    }
+    vector_deinit(&sum);
+}
+
+void ledger_assert(const struct core *core)
+{
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, (struct queue_tree *)(uintptr_t)&core->queue_order) {
+        queue_assert(core, queue);
+    }
+    struct node_state *node;
+    RB_FOREACH (node, node_tree, (struct node_tree *)(uintptr_t)&core->node_order) {
+        node_assert(node);
+    }
+    for (uint32_t slot = 0; slot < core->device_slots; slot++) {
+        const struct device_state *device = core->devices[slot];
+        if (device != NULL) {
+            struct used_device *used = NULL;
+            HASH_FIND(hh, core->used_devices, device->key.ptr, (unsigned)device->key.len, used);
+            assert(device->is_used == (used != NULL));
+        }
+    }
+}

@@ -1,0 +1,321 @@
+/* patch.c - the writes to a Job: one PATCH admits, one suspends, one puts back what was put in. */
+#include "internal.h"
+
+#include <assert.h>
+
+#include "tallyman/base/limits.h"
+
+struct effect *effect_new(struct core *core, enum effect_kind kind)
+{
+    struct effects *out = core->out;
+    out->items = arena_grow(out->arena, out->items, out->count, &out->capacity,
+                            sizeof(struct effect));
+    struct effect *effect = &out->items[out->count++];
+    *effect = (struct effect){.id = ++core->next_effect_id, .kind = kind};
+    return effect;
+}
+
+void note_event(struct core *core, const struct gang *gang, bool is_warning, const char *reason,
+                const char *action, struct str text)
+{
+    struct effect *effect = effect_new(core, EFFECT_RECORD_EVENT);
+    struct arena *arena = core->out->arena;
+    effect->id = 0;
+    effect->object_kind = KIND_JOB;
+    effect->namespace_name = arena_copy_str(arena, gang->namespace_name);
+    effect->name = arena_copy_str(arena, gang->name);
+    effect->uid = arena_copy_str(arena, gang->uid);
+    effect->note = (struct event_note){.is_warning = is_warning,
+                                       .reason = reason,
+                                       .action = action,
+                                       .text = arena_copy_str(arena, text)};
+}
+
+static struct effect *patch_new(struct core *core, struct gang *gang,
+                                enum job_patch_purpose purpose)
+{
+    assert(gang->write_effect_id == 0);
+    struct effect *effect = effect_new(core, EFFECT_PATCH_JOB);
+    struct arena *arena = core->out->arena;
+    effect->object_kind = KIND_JOB;
+    effect->namespace_name = arena_copy_str(arena, gang->namespace_name);
+    effect->name = arena_copy_str(arena, gang->name);
+    effect->uid = arena_copy_str(arena, gang->uid);
+    effect->resource_version = arena_copy_str(arena, gang->version_text);
+    effect->patch.purpose = purpose;
+    gang->write_effect_id = effect->id;
+    gang->write_purpose = purpose;
+    gang->write_base_version = gang->version;
+    return effect;
+}
+
+static struct str json_of(struct core *core, const struct schema *schema, const void *value)
+{
+    struct json_writer *writer = json_writer_new();
+    encode_object(writer, schema, value);
+    struct str text = arena_copy_str(core->out->arena, json_writer_text(writer));
+    json_writer_free(writer);
+    return text;
+}
+
+/* -- admission ---------------------------------------------------------------------------------- */
+
+static struct string_map record_flavors(struct core *core, const struct evaluation *evaluation)
+{
+    struct string_map map = {.count = 0};
+    const struct reserve_request *reserve = &evaluation->reserve;
+    uint32_t room = reserve->per_pod.count;
+    for (uint32_t c = 0; c < reserve->claim_count; c++) {
+        room += reserve->claims[c].charges.count;
+    }
+    map.items = ARENA_ARRAY(&core->scratch, struct string_pair, room + 1);
+    for (uint32_t i = 0; i < reserve->per_pod.count; i++) {
+        map.items[map.count++] = (struct string_pair){reserve->per_pod.items[i].resource,
+                                                      reserve->per_pod.items[i].flavor};
+    }
+    for (uint32_t c = 0; c < reserve->claim_count; c++) {
+        const struct charge_list *charges = &reserve->claims[c].charges;
+        for (uint32_t i = 0; i < charges->count; i++) {
+            if (!str_is_set(string_map_find(&map, charges->items[i].resource))) {
+                map.items[map.count++] =
+                    (struct string_pair){charges->items[i].resource, charges->items[i].flavor};
+            }
+        }
+    }
+    return map;
+}
+
+static struct resource_list record_requests(struct core *core, const struct charge_list *charges)
+{
+    struct resource_list list = {.count = charges->count};
+    list.items = ARENA_ARRAY(&core->scratch, struct resource_amount, charges->count + 1);
+    for (uint32_t i = 0; i < charges->count; i++) {
+        const struct charge *charge = &charges->items[i];
+        bool is_milli = resource_is_milli(charge->resource);
+        list.items[i].name = charge->resource;
+        list.items[i].text = arena_format(&core->scratch, "%lld%s", (long long)charge->amount,
+                                          is_milli ? "m" : "");
+        list.items[i].value.nano = (i128)charge->amount * (is_milli ? 1000000 : 1000000000);
+    }
+    return list;
+}
+
+static struct str record_text(struct core *core, struct gang *gang,
+                              const struct evaluation *evaluation)
+{
+    const struct pod_spec *spec = gang->shape->spec;
+    struct record_restore restore = {.node_selector = spec->node_selector,
+                                     .tolerations = spec->tolerations,
+                                     .parallelism = {true, gang->size.pods}};
+    struct record_pod_set set = {.name = STR("main"),
+                                 .count = {true, evaluation->reserve.count},
+                                 .flavors = record_flavors(core, evaluation),
+                                 .requests = record_requests(core, &evaluation->reserve.per_pod)};
+    struct admission_record record = {.queue = gang->queue->name,
+                                      .at = {true, core->now_ms},
+                                      .priority = {true, gang->priority},
+                                      .pod_sets = {.items = &set, .count = 1},
+                                      .restore = &restore};
+    return json_of(core, &admission_record_schema, &record);
+}
+
+static void add_selector(struct core *core, struct job_patch *patch, struct str key,
+                         struct str value, uint32_t *capacity)
+{
+    struct string_map *map = &patch->node_selector;
+    map->items = arena_grow(core->out->arena, map->items, map->count, capacity,
+                            sizeof(struct string_pair));
+    map->items[map->count++] =
+        (struct string_pair){arena_copy_str(core->out->arena, key),
+                             str_is_set(value) ? arena_copy_str(core->out->arena, value)
+                                               : STR_NONE};
+}
+
+static bool has_toleration(const struct toleration_list *list, const struct toleration *wanted)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct toleration *have = &list->items[i];
+        if (str_eq(have->key, wanted->key) && str_eq(have->op, wanted->op) &&
+            str_eq(have->value, wanted->value) && str_eq(have->effect, wanted->effect)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct toleration copy_toleration(struct arena *arena, const struct toleration *from)
+{
+    struct toleration copy = *from;
+    copy.key = arena_copy_str(arena, from->key);
+    copy.op = arena_copy_str(arena, from->op);
+    copy.value = arena_copy_str(arena, from->value);
+    copy.effect = arena_copy_str(arena, from->effect);
+    return copy;
+}
+
+static void append_tolerations(struct core *core, struct job_patch *patch,
+                               const struct toleration_list *from, uint32_t *capacity)
+{
+    for (uint32_t i = 0; i < from->count; i++) {
+        if (!has_toleration(&patch->tolerations, &from->items[i])) {
+            patch->tolerations.items =
+                arena_grow(core->out->arena, patch->tolerations.items, patch->tolerations.count,
+                           capacity, sizeof(struct toleration));
+            patch->tolerations.items[patch->tolerations.count++] =
+                copy_toleration(core->out->arena, &from->items[i]);
+        }
+    }
+}
+
+/* What steers kube-scheduler to the flavors that were chosen. */
+static void add_directives(struct core *core, const struct gang *gang,
+                           const struct evaluation *evaluation, struct job_patch *patch)
+{
+    uint32_t selector_capacity = 0;
+    uint32_t toleration_capacity = 0;
+    bool adds_tolerations = false;
+    for (uint32_t f = 0; f < evaluation->flavor_count; f++) {
+        const struct resource_flavor_spec *flavor = &evaluation->flavors[f]->spec;
+        for (uint32_t i = 0; i < flavor->node_labels.count; i++) {
+            add_selector(core, patch, flavor->node_labels.items[i].key,
+                         flavor->node_labels.items[i].value, &selector_capacity);
+        }
+        adds_tolerations = adds_tolerations || flavor->tolerations.count > 0;
+    }
+    if (str_is_set(evaluation->pin)) {
+        add_selector(core, patch, STR(LABEL_HOSTNAME), evaluation->pin, &selector_capacity);
+    }
+    if (adds_tolerations) {
+        patch->sets_tolerations = true;
+        append_tolerations(core, patch, &gang->shape->spec->tolerations, &toleration_capacity);
+        for (uint32_t f = 0; f < evaluation->flavor_count; f++) {
+            append_tolerations(core, patch, &evaluation->flavors[f]->spec.tolerations,
+                               &toleration_capacity);
+        }
+    }
+}
+
+void patch_admit(struct core *core, struct gang *gang, const struct evaluation *evaluation)
+{
+    gang_dequeue(core, gang);
+    gang->admitted_ms = core->now_ms;
+    gang->short_since_ms = 0;
+    ledger_reserve(core, gang, &evaluation->reserve);
+    struct effect *effect = patch_new(core, gang, PATCH_ADMIT);
+    struct job_patch *patch = &effect->patch;
+    patch->suspend = (struct opt_bool){true, false};
+    patch->record = record_text(core, gang, evaluation);
+    patch->removes_suspended = gang->suspended != NULL;
+    add_directives(core, gang, evaluation, patch);
+    core->cost.gangs_admitted++;
+    gang_set_state(core, gang, GANG_ADMITTED, NULL);
+    gang_mark_unbound(core, gang);
+}
+
+/* -- suspension --------------------------------------------------------------------------------- */
+
+void patch_suspend(struct core *core, struct gang *gang, const char *cause, struct str why)
+{
+    struct effect *effect = patch_new(core, gang, PATCH_SUSPEND);
+    struct suspended_record record = {.cause = str_from_c(cause), .at = {true, core->now_ms}};
+    effect->patch.suspend = (struct opt_bool){true, true};
+    effect->patch.suspended = json_of(core, &suspended_record_schema, &record);
+    gang_set_timer(core, gang, 0);
+    if (gang->reservation != NULL) {
+        gang_set_state(core, gang, GANG_SUSPENDING, cause);
+        gang_mark_unbound(core, gang);
+    }
+    note_event(core, gang, true, cause, "Suspend", why);
+}
+
+static void restore_selector(struct core *core, const struct gang *gang, struct job_patch *patch)
+{
+    uint32_t capacity = 0;
+    const struct string_map *now = &gang->template_selector;
+    const struct string_map *before = &gang->shape->spec->node_selector;
+    for (uint32_t i = 0; i < now->count; i++) {
+        struct str wanted = string_map_find(before, now->items[i].key);
+        if (!str_is_set(wanted) || !str_eq(wanted, now->items[i].value)) {
+            add_selector(core, patch, now->items[i].key, wanted, &capacity);
+        }
+    }
+}
+
+void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
+{
+    struct effect *effect = patch_new(core, gang, PATCH_RESTORE);
+    struct job_patch *patch = &effect->patch;
+    patch->removes_record = true;
+    patch->removes_suspended = gang->suspended != NULL;
+    patch->sets_hold = sets_hold;
+    restore_selector(core, gang, patch);
+    if (gang->template_tolerations != gang->shape->spec->tolerations.count) {
+        uint32_t capacity = 0;
+        patch->sets_tolerations = true;
+        append_tolerations(core, patch, &gang->shape->spec->tolerations, &capacity);
+    }
+}
+
+/* -- answers ------------------------------------------------------------------------------------ */
+
+static const char *purpose_text(enum job_patch_purpose purpose)
+{
+    switch (purpose) {
+    case PATCH_ADMIT:
+        return "start";
+    case PATCH_SUSPEND:
+        return "suspend";
+    case PATCH_RESTORE:
+        return "put back the template of";
+    }
+    return "";
+}
+
+static void write_refused(struct core *core, struct gang *gang, const struct effect_done *done)
+{
+    struct str why =
+        arena_format(&core->scratch, "the API server refused to %s the Job: " STR_FMT,
+                     purpose_text(gang->write_purpose), STR_ARG(str_cut_utf8(done->message, 600)));
+    note_event(core, gang, true, "WriteRefused", "Patch", why);
+    if (gang->write_purpose == PATCH_ADMIT) {
+        str_drop(&gang->refusal);
+        gang->refusal = str_own(why);
+        gang_back_off(core, gang);
+        return;
+    }
+    gang->write_retry_ms = core->now_ms + WRITE_REFUSED_RETRY_MS;
+}
+
+void job_write_done(struct core *core, struct gang *gang, const struct effect_done *done)
+{
+    gang->write_effect_id = 0;
+    int64_t version = 0;
+    switch (done->outcome) {
+    case EFFECT_OK:
+        (void)str_to_i64(done->resource_version, &version);
+        gang->awaited_version = (uint64_t)version;
+        gang->write_retry_ms = 0;
+        if (gang->write_purpose == PATCH_ADMIT) {
+            note_event(core, gang, false, "Admitted", "Admit",
+                       arena_format(&core->scratch,
+                                    "admitted on queue " STR_FMT ": %lld pods, " STR_FMT,
+                                    STR_ARG(gang->queue->name), (long long)gang->size.pods,
+                                    STR_ARG(gang->reservation == NULL
+                                                ? STR_NONE
+                                                : reservation_text(core, gang, &core->scratch,
+                                                                   false))));
+        }
+        break;
+    case EFFECT_CONFLICT:
+        /* What we hold stays held until the watch has shown what the Job really says now. */
+        gang->awaited_version = gang->write_base_version + 1;
+        break;
+    case EFFECT_GONE:
+        gang_job_gone(core, gang);
+        return;
+    case EFFECT_REFUSED:
+        write_refused(core, gang, done);
+        break;
+    }
+    gang_review(core, gang);
+}

@@ -1,0 +1,264 @@
+/* pod.c - every pod that takes room, whoever owns it. */
+#include "internal.h"
+
+#include "tallyman/base/alloc.h"
+
+static struct pod_state *pod_find(const struct core *core, struct str uid)
+{
+    struct pod_state *pod = NULL;
+    HASH_FIND(hh, core->pods, uid.ptr, (unsigned)uid.len, pod);
+    return pod;
+}
+
+static void pod_unlink_node(struct pod_state *pod)
+{
+    struct node_state *node = pod->node;
+    if (node == NULL) {
+        return;
+    }
+    struct pod_state **link = &node->pods;
+    while (*link != pod) {
+        link = &(*link)->next_on_node;
+    }
+    *link = pod->next_on_node;
+    vector_add_all(&node->used, &pod->amounts, -1);
+    pod->node = NULL;
+}
+
+static void pod_link_node(struct core *core, struct pod_state *pod, struct str node_name)
+{
+    pod->node = node_get(core, node_name);
+    pod->next_on_node = pod->node->pods;
+    pod->node->pods = pod;
+    vector_add_all(&pod->node->used, &pod->amounts, 1);
+}
+
+struct pod_group *pod_group_get(struct core *core, struct str job_uid)
+{
+    struct pod_group *group = NULL;
+    HASH_FIND(hh, core->pod_groups, job_uid.ptr, (unsigned)job_uid.len, group);
+    if (group == NULL) {
+        group = MEM_NEW(struct pod_group);
+        group->job_uid = str_own(job_uid);
+        HASH_ADD_KEYPTR(hh, core->pod_groups, group->job_uid.ptr, (unsigned)group->job_uid.len,
+                        group);
+    }
+    return group;
+}
+
+void pod_group_free_if_unused(struct core *core, struct pod_group *group)
+{
+    if (group->gang == NULL && group->pods == NULL) {
+        HASH_DEL(core->pod_groups, group);
+        str_drop(&group->job_uid);
+        mem_free(group);
+    }
+}
+
+static struct gang *pod_gang(const struct pod_state *pod)
+{
+    return pod->group == NULL ? NULL : pod->group->gang;
+}
+
+static void pod_unlink_group(struct core *core, struct pod_state *pod)
+{
+    struct pod_group *group = pod->group;
+    if (group == NULL) {
+        return;
+    }
+    struct pod_state **link = &group->pods;
+    while (*link != pod) {
+        link = &(*link)->next_in_group;
+    }
+    *link = pod->next_in_group;
+    pod->group = NULL;
+    if (group->gang != NULL) {
+        gang_pods_changed(core, group->gang); /* which may free the gang, and the group then */
+    } else {
+        pod_group_free_if_unused(core, group);
+    }
+}
+
+static void pod_link_group(struct core *core, struct pod_state *pod, struct str job_uid)
+{
+    struct str now = pod->group == NULL ? STR_NONE : pod->group->job_uid;
+    if (str_eq(now, job_uid)) {
+        return;
+    }
+    pod_unlink_group(core, pod);
+    if (!str_is_empty(job_uid)) {
+        pod->group = pod_group_get(core, job_uid);
+        pod->next_in_group = pod->group->pods;
+        pod->group->pods = pod;
+    }
+}
+
+static void pod_drop_claims(struct pod_state *pod)
+{
+    for (uint32_t i = 0; i < pod->claim_count; i++) {
+        str_drop(&pod->claims[i]);
+    }
+    mem_free(pod->claims);
+    pod->claims = NULL;
+    pod->claim_count = 0;
+}
+
+static void pod_add_claim(struct core *core, struct pod_state *pod, const struct pod *object,
+                          struct str claim_name)
+{
+    struct str key = key_join(&core->scratch, object->meta.namespace_name, claim_name);
+    pod->claims = mem_realloc(pod->claims, (pod->claim_count + 1) * sizeof(struct str));
+    pod->claims[pod->claim_count++] = str_own(key);
+}
+
+static void pod_read_claims(struct core *core, struct pod_state *pod, const struct pod *object)
+{
+    pod_drop_claims(pod);
+    const struct pod_resource_claim_list *wanted = &object->spec.resource_claims;
+    pod->claims_wanted = wanted->count;
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        if (!str_is_empty(wanted->items[i].resource_claim_name)) {
+            pod_add_claim(core, pod, object, wanted->items[i].resource_claim_name);
+        }
+    }
+    const struct pod_claim_status_list *made = &object->status.resource_claim_statuses;
+    for (uint32_t i = 0; i < made->count; i++) {
+        if (!str_is_empty(made->items[i].resource_claim_name)) {
+            pod_add_claim(core, pod, object, made->items[i].resource_claim_name);
+        }
+    }
+    const struct extended_claim_status *extended = object->status.extended_resource_claim_status;
+    if (extended != NULL && !str_is_empty(extended->resource_claim_name)) {
+        pod->claims_wanted++;
+        pod_add_claim(core, pod, object, extended->resource_claim_name);
+    }
+}
+
+static bool pod_sees_claims(const struct core *core, const struct pod_state *pod)
+{
+    if (pod->claim_count < pod->claims_wanted) {
+        return false;
+    }
+    for (uint32_t i = 0; i < pod->claim_count; i++) {
+        struct claim_state *claim = NULL;
+        HASH_FIND(hh, core->claims, pod->claims[i].ptr, (unsigned)pod->claims[i].len, claim);
+        if (claim == NULL || !claim_is_allocated(claim)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void pod_settle(struct core *core, struct pod_state *pod)
+{
+    bool was_settled = pod->is_settled;
+    pod->is_settled = !pod->is_terminal && pod->node != NULL && pod_sees_claims(core, pod);
+    if (was_settled != pod->is_settled && pod_gang(pod) != NULL) {
+        gang_pods_changed(core, pod_gang(pod));
+    }
+}
+
+/* What it takes of its node, only of resources that some node or queue knows. */
+static struct rc pod_read_amounts(struct core *core, struct pod_state *pod,
+                                  const struct pod *object, struct err *err)
+{
+    struct amount_list requests;
+    TRY(err_prefix(err, pod_requests(&core->scratch, object, &requests, err), "Pod " STR_FMT,
+                   STR_ARG(pod->key)));
+    vector_clear(&pod->amounts);
+    for (uint32_t i = 0; i < requests.count; i++) {
+        struct str name = resource_find(core, requests.items[i].resource);
+        if (str_is_set(name)) {
+            vector_add(&pod->amounts, name, requests.items[i].value);
+        }
+    }
+    vector_add(&pod->amounts, resource_intern(core, STR(RESOURCE_PODS)), 1);
+    return RC_SUCCESS;
+}
+
+static struct pod_state *pod_new(struct core *core, const struct pod *object)
+{
+    struct pod_state *pod = MEM_NEW(struct pod_state);
+    pod->uid = str_own(object->meta.uid);
+    pod->key = str_own(key_join(&core->scratch, object->meta.namespace_name, object->meta.name));
+    HASH_ADD_KEYPTR(hh, core->pods, pod->uid.ptr, (unsigned)pod->uid.len, pod);
+    return pod;
+}
+
+static void pod_free(struct core *core, struct pod_state *pod)
+{
+    HASH_DEL(core->pods, pod);
+    pod_drop_claims(pod);
+    vector_deinit(&pod->amounts);
+    str_drop(&pod->uid);
+    str_drop(&pod->key);
+    mem_free(pod);
+}
+
+static struct str job_of(const struct pod *object)
+{
+    const struct owner_reference *owner = meta_controller(&object->meta);
+    bool is_job = owner != NULL && str_eq_c(owner->kind, "Job") &&
+                  str_starts_with(owner->api_version, STR("batch/"));
+    return is_job ? owner->uid : STR_NONE;
+}
+
+struct rc pod_apply(struct core *core, const struct pod *object, struct err *err)
+{
+    struct pod_state *pod = pod_find(core, object->meta.uid);
+    if (pod == NULL) {
+        pod = pod_new(core, object);
+    }
+    struct node_state *old_node = pod->node;
+    bool was_terminal = pod->is_terminal;
+    pod_unlink_node(pod);
+    struct rc rc = pod_read_amounts(core, pod, object, err);
+    if (rc_failed(rc)) {
+        vector_clear(&pod->amounts); /* it is on its node all the same */
+        vector_add(&pod->amounts, resource_intern(core, STR(RESOURCE_PODS)), 1);
+    }
+    pod->is_terminal = pod_is_terminal(object);
+    pod->is_ready = pod_is_ready(object) && !pod->is_terminal;
+    pod->is_succeeded = str_eq_c(object->status.phase, "Succeeded");
+    pod->is_terminating = object->meta.deletion_timestamp.is_set;
+    if (!str_is_empty(object->spec.node_name) && !pod->is_terminal) {
+        pod_link_node(core, pod, object->spec.node_name);
+    }
+    pod_link_group(core, pod, job_of(object));
+    pod_read_claims(core, pod, object);
+    pod_settle(core, pod);
+    if (pod_gang(pod) != NULL) {
+        gang_pods_changed(core, pod_gang(pod));
+    }
+    if (old_node != NULL && (pod->is_terminal || old_node != pod->node) && !was_terminal) {
+        wake_for_node(core, old_node);
+    }
+    return rc;
+}
+
+void pod_deleted(struct core *core, const struct pod *object)
+{
+    struct pod_state *pod = pod_find(core, object->meta.uid);
+    if (pod == NULL) {
+        return;
+    }
+    struct node_state *node = pod->node;
+    pod_unlink_node(pod);
+    pod_unlink_group(core, pod);
+    pod_free(core, pod);
+    if (node != NULL) {
+        wake_for_node(core, node);
+        node_free_if_unused(core, node);
+    }
+}
+
+void pods_free(struct core *core)
+{
+    struct pod_state *pod;
+    struct pod_state *next;
+    HASH_ITER (hh, core->pods, pod, next) {
+        pod_unlink_node(pod);
+        pod_unlink_group(core, pod);
+        pod_free(core, pod);
+    }
+}

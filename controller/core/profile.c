@@ -1,0 +1,237 @@
+/* profile.c - which devices a claim's request could take: its class's selectors and its own, each
+ * device judged once. */
+#include "internal.h"
+
+#include <string.h>
+
+#include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
+
+static struct str profile_key(struct core *core, const struct device_request_exact *request)
+{
+    struct text text;
+    text_init(&text, &core->scratch, DECODE_OBJECT_MAX_BYTES);
+    text_add(&text, request->device_class_name);
+    for (uint32_t i = 0; i < request->selectors.count; i++) {
+        const struct cel_selector *cel = request->selectors.items[i].cel;
+        text_addf(&text, "\n%zu:", cel == NULL ? 0 : cel->expression.len);
+        text_add(&text, cel == NULL ? STR_NONE : cel->expression);
+    }
+    return text_str(&text);
+}
+
+static void profile_clear(struct device_profile *profile)
+{
+    for (uint32_t i = 0; i < profile->program_count; i++) {
+        cel_program_free(profile->programs[i]);
+    }
+    mem_free(profile->programs);
+    profile->programs = NULL;
+    profile->program_count = 0;
+    str_drop(&profile->problem);
+    profile->problem_reason = REASON_NONE;
+    if (profile->matches != NULL) {
+        memset(profile->matches, MATCH_UNKNOWN, profile->match_capacity);
+    }
+}
+
+static void profile_fail(struct core *core, struct device_profile *profile, enum reason reason,
+                         struct str problem)
+{
+    (void)core;
+    if (!str_is_set(profile->problem)) {
+        profile->problem = str_own(problem);
+        profile->problem_reason = reason;
+    }
+}
+
+static void profile_add_program(struct core *core, struct device_profile *profile,
+                                const struct device_selector *selector, struct str where)
+{
+    if (selector->cel == NULL) {
+        profile_fail(core, profile, REASON_INVALID,
+                     arena_format(&core->scratch, STR_FMT " has a selector that isn't CEL",
+                                  STR_ARG(where)));
+        return;
+    }
+    struct err err;
+    struct cel_program *program = NULL;
+    if (rc_failed(cel_compile(selector->cel->expression, &program, &err))) {
+        profile_fail(core, profile, REASON_INVALID,
+                     arena_format(&core->scratch,
+                                  STR_FMT " has a CEL selector that can't be used: %s",
+                                  STR_ARG(where), err.text));
+        return;
+    }
+    profile->programs = mem_realloc(profile->programs,
+                                    (profile->program_count + 1) * sizeof(*profile->programs));
+    profile->programs[profile->program_count++] = program;
+}
+
+static void profile_compile(struct core *core, struct device_profile *profile)
+{
+    profile_clear(profile);
+    const struct device_class *class =
+        named_find(core, KIND_DEVICE_CLASS, profile->class_name);
+    if (class == NULL) {
+        profile_fail(core, profile, REASON_MISSING_REFERENCE,
+                     arena_format(&core->scratch, "DeviceClass " STR_FMT " doesn't exist",
+                                  STR_ARG(profile->class_name)));
+        return;
+    }
+    struct str where = arena_format(&core->scratch, "DeviceClass " STR_FMT,
+                                    STR_ARG(profile->class_name));
+    for (uint32_t i = 0; i < class->spec.selectors.count; i++) {
+        profile_add_program(core, profile, &class->spec.selectors.items[i], where);
+    }
+    for (uint32_t i = 0; i < profile->own.count; i++) {
+        profile_add_program(core, profile, &profile->own.items[i], STR("the claim's request"));
+    }
+}
+
+/* The request's own selectors, owned by the profile. */
+static void profile_keep_selectors(struct device_profile *profile,
+                                   const struct device_selector_list *selectors)
+{
+    if (selectors->count == 0) {
+        return;
+    }
+    profile->own.items = mem_zalloc(selectors->count * sizeof(struct device_selector));
+    profile->own.count = selectors->count;
+    for (uint32_t i = 0; i < selectors->count; i++) {
+        if (selectors->items[i].cel != NULL) {
+            profile->own.items[i].cel = MEM_NEW(struct cel_selector);
+            profile->own.items[i].cel->expression = str_own(selectors->items[i].cel->expression);
+        }
+    }
+}
+
+struct device_profile *profile_use(struct core *core, const struct device_request_exact *request)
+{
+    struct str key = profile_key(core, request);
+    struct device_profile *profile = NULL;
+    HASH_FIND(hh, core->profiles, key.ptr, (unsigned)key.len, profile);
+    if (profile == NULL) {
+        profile = MEM_NEW(struct device_profile);
+        profile->key = str_own(key);
+        profile->class_name = str_own(request->device_class_name);
+        profile_keep_selectors(profile, &request->selectors);
+        HASH_ADD_KEYPTR(hh, core->profiles, profile->key.ptr, (unsigned)profile->key.len, profile);
+        profile_compile(core, profile);
+    }
+    profile->users++;
+    return profile;
+}
+
+static void profile_free(struct core *core, struct device_profile *profile)
+{
+    HASH_DEL(core->profiles, profile);
+    profile_clear(profile);
+    for (uint32_t i = 0; i < profile->own.count; i++) {
+        if (profile->own.items[i].cel != NULL) {
+            str_drop(&profile->own.items[i].cel->expression);
+            mem_free(profile->own.items[i].cel);
+        }
+    }
+    mem_free(profile->own.items);
+    mem_free(profile->matches);
+    str_drop(&profile->key);
+    str_drop(&profile->class_name);
+    mem_free(profile);
+}
+
+void profile_drop(struct core *core, struct device_profile *profile)
+{
+    if (--profile->users == 0) {
+        profile_free(core, profile);
+    }
+}
+
+static bool shape_uses_class(const struct shape *shape, struct str class_name)
+{
+    for (uint32_t i = 0; i < shape->device_count; i++) {
+        if (str_eq(shape->devices[i].profile->class_name, class_name)) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < shape->claim_count; i++) {
+        for (uint32_t j = 0; j < shape->claims[i].request_count; j++) {
+            if (str_eq(shape->claims[i].requests[j].profile->class_name, class_name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void profiles_class_changed(struct core *core, struct str class_name)
+{
+    struct device_profile *profile;
+    struct device_profile *next;
+    HASH_ITER (hh, core->profiles, profile, next) {
+        if (str_eq(profile->class_name, class_name)) {
+            profile_compile(core, profile);
+        }
+    }
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
+            if (shape_uses_class(shape, class_name)) {
+                shape_unresolve(core, shape);
+            }
+        }
+    }
+}
+
+void profiles_slot_changed(struct core *core, uint32_t slot)
+{
+    struct device_profile *profile;
+    struct device_profile *next;
+    HASH_ITER (hh, core->profiles, profile, next) {
+        if (slot < profile->match_capacity) {
+            profile->matches[slot] = MATCH_UNKNOWN;
+        }
+    }
+}
+
+static enum match profile_judge(struct core *core, const struct device_profile *profile,
+                                const struct device_state *device)
+{
+    struct cel_device view = {.driver = device->slice->spec.driver, .device = device->device};
+    for (uint32_t i = 0; i < profile->program_count; i++) {
+        bool is_match = false;
+        struct err err;
+        if (rc_failed(cel_matches(profile->programs[i], &view, &core->scratch, &is_match, &err))) {
+            return MATCH_FAILED;
+        }
+        if (!is_match) {
+            return MATCH_NO;
+        }
+    }
+    return MATCH_YES;
+}
+
+enum match profile_match(struct core *core, struct device_profile *profile,
+                         const struct device_state *device)
+{
+    if (device->slot >= profile->match_capacity) {
+        uint32_t capacity = core->device_slots + core->device_slots / 2;
+        profile->matches = mem_realloc(profile->matches, capacity);
+        memset(profile->matches + profile->match_capacity, MATCH_UNKNOWN,
+               capacity - profile->match_capacity);
+        profile->match_capacity = capacity;
+    }
+    if (profile->matches[device->slot] == MATCH_UNKNOWN) {
+        profile->matches[device->slot] = (uint8_t)profile_judge(core, profile, device);
+    }
+    return (enum match)profile->matches[device->slot];
+}
+
+void profiles_free(struct core *core)
+{
+    struct device_profile *profile;
+    struct device_profile *next;
+    HASH_ITER (hh, core->profiles, profile, next) {
+        profile_free(core, profile);
+    }
+}

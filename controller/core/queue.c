@@ -1,0 +1,272 @@
+/* queue.c - the tables of queues, flavors and cohorts, and the accounts of a queue. */
+#include "internal.h"
+
+#include <assert.h>
+
+#include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
+
+#define FIND(table, key, found) HASH_FIND(hh, table, (key).ptr, (unsigned)(key).len, found)
+
+struct queue_state *queue_find(const struct core *core, struct str name)
+{
+    struct queue_state *queue = NULL;
+    if (str_is_set(name)) {
+        FIND(core->queues, name, queue);
+    }
+    return queue;
+}
+
+struct queue_state *queue_get(struct core *core, struct str name)
+{
+    struct queue_state *queue = queue_find(core, name);
+    if (queue != NULL) {
+        return queue;
+    }
+    queue = MEM_NEW(struct queue_state);
+    queue->name = str_own(name);
+    RB_INIT(&queue->pending);
+    HASH_ADD_KEYPTR(hh, core->queues, queue->name.ptr, (unsigned)queue->name.len, queue);
+    RB_INSERT(queue_tree, &core->queue_order, queue);
+    return queue;
+}
+
+static void queue_free(struct core *core, struct queue_state *queue)
+{
+    HASH_DEL(core->queues, queue);
+    RB_REMOVE(queue_tree, &core->queue_order, queue);
+    for (uint32_t i = 0; i < queue->cell_count; i++) {
+        str_drop(&queue->cells[i].flavor);
+        str_drop(&queue->cells[i].resource);
+    }
+    mem_free(queue->cells);
+    mem_free(queue->object);
+    str_drop(&queue->name);
+    mem_free(queue);
+}
+
+void queue_free_if_unused(struct core *core, struct queue_state *queue)
+{
+    bool is_unused = queue->object == NULL && queue->shapes == NULL &&
+                     RB_EMPTY(&queue->pending) && queue->admitted_count == 0;
+    if (is_unused) {
+        queue_free(core, queue);
+    }
+}
+
+struct quota_cell *queue_cell_find(const struct queue_state *queue, struct str flavor,
+                                   struct str resource)
+{
+    for (uint32_t i = 0; i < queue->cell_count; i++) {
+        struct quota_cell *cell = &queue->cells[i];
+        if (str_eq(cell->flavor, flavor) && str_eq(cell->resource, resource)) {
+            return cell;
+        }
+    }
+    return NULL;
+}
+
+struct quota_cell *queue_cell_get(struct queue_state *queue, struct str flavor,
+                                  struct str resource)
+{
+    struct quota_cell *cell = queue_cell_find(queue, flavor, resource);
+    if (cell != NULL) {
+        return cell;
+    }
+    queue->cells =
+        mem_grow(queue->cells, queue->cell_count, &queue->cell_capacity, sizeof(*queue->cells));
+    cell = &queue->cells[queue->cell_count++];
+    *cell = (struct quota_cell){.flavor = str_own(flavor), .resource = str_own(resource)};
+    return cell;
+}
+
+bool queue_is_strict(const struct queue_state *queue)
+{
+    return queue->object != NULL &&
+           str_eq_c(queue->object->spec.queueing_strategy, "StrictFIFO");
+}
+
+int64_t queue_pods_ready_timeout_ms(const struct queue_state *queue)
+{
+    if (queue->object == NULL || !queue->object->spec.pods_ready_timeout.is_set) {
+        return PODS_READY_TIMEOUT_DEFAULT_MS;
+    }
+    return queue->object->spec.pods_ready_timeout.ms;
+}
+
+void queue_touch(struct core *core, struct queue_state *queue)
+{
+    (void)core;
+    queue->is_status_dirty = true;
+}
+
+/* Accounts that neither the spec nor a gang needs any more. */
+static void queue_prune_cells(struct queue_state *queue)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < queue->cell_count; i++) {
+        struct quota_cell *cell = &queue->cells[i];
+        if (cell->is_listed || cell->used != 0) {
+            queue->cells[kept++] = *cell;
+            continue;
+        }
+        str_drop(&cell->flavor);
+        str_drop(&cell->resource);
+    }
+    queue->cell_count = kept;
+}
+
+static void queue_list_resources(struct core *core, struct queue_state *queue,
+                                 const struct quota_flavor *flavor)
+{
+    for (uint32_t i = 0; i < flavor->resources.count; i++) {
+        const struct quota_resource *resource = &flavor->resources.items[i];
+        /* Quotas are limits: what doesn't divide is rounded down. */
+        struct quota_cell *cell = queue_cell_get(queue, flavor->name, resource->name);
+        cell->nominal = resource_amount_from_quantity(resource->name,
+                                                      resource->nominal_quota.value, false);
+        cell->is_listed = true;
+        (void)resource_intern(core, resource->name);
+    }
+}
+
+static void queue_list_cells(struct core *core, struct queue_state *queue)
+{
+    for (uint32_t i = 0; i < queue->cell_count; i++) {
+        queue->cells[i].is_listed = false;
+        queue->cells[i].nominal = 0;
+    }
+    const struct resource_group_list *groups = &queue->object->spec.resource_groups;
+    for (uint32_t g = 0; g < groups->count; g++) {
+        for (uint32_t f = 0; f < groups->items[g].flavors.count; f++) {
+            queue_list_resources(core, queue, &groups->items[g].flavors.items[f]);
+        }
+    }
+    queue_prune_cells(queue);
+}
+
+static struct rc queue_check(const struct queue *object, struct err *err)
+{
+    const struct resource_group_list *groups = &object->spec.resource_groups;
+    for (uint32_t g = 0; g < groups->count; g++) {
+        for (uint32_t f = 0; f < groups->items[g].flavors.count; f++) {
+            const struct quota_flavor *flavor = &groups->items[g].flavors.items[f];
+            for (uint32_t r = 0; r < flavor->resources.count; r++) {
+                const struct quota_resource *resource = &flavor->resources.items[r];
+                if (!resource->nominal_quota.is_set || resource->nominal_quota.value.nano < 0) {
+                    return err_set(err, RC_INVALID,
+                                   "Queue " STR_FMT ": spec.resourceGroups[%u].flavors[%u] (" STR_FMT
+                                   "): %s of " STR_FMT " must be a quantity of 0 or more",
+                                   STR_ARG(object->meta.name), g, f, STR_ARG(flavor->name),
+                                   "nominalQuota", STR_ARG(resource->name));
+                }
+            }
+        }
+    }
+    return RC_SUCCESS;
+}
+
+static bool has_finalizer(const struct object_meta *meta)
+{
+    for (uint32_t i = 0; i < meta->finalizers.count; i++) {
+        if (str_eq_c(meta->finalizers.items[i], QUEUE_FINALIZER)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void queue_check_finalizer(struct core *core, struct queue_state *queue)
+{
+    if (queue->object == NULL || queue->is_finalizer_pending || !core->is_ready) {
+        return;
+    }
+    bool is_going = queue->object->meta.deletion_timestamp.is_set;
+    bool is_wanted = !is_going || queue->admitted_count > 0;
+    if (is_wanted == queue->has_finalizer || (is_going && !queue->has_finalizer)) {
+        return;
+    }
+    struct effect *effect = effect_new(core, EFFECT_SET_FINALIZER);
+    effect->object_kind = KIND_QUEUE;
+    effect->name = arena_copy_str(core->out->arena, queue->name);
+    effect->resource_version =
+        arena_copy_str(core->out->arena, queue->object->meta.resource_version);
+    effect->finalizer_wanted = is_wanted;
+    queue->is_finalizer_pending = true;
+}
+
+struct rc queue_apply(struct core *core, const struct queue *object, struct err *err)
+{
+    TRY(queue_check(object, err));
+    const struct schema *schema = kind_info(KIND_QUEUE)->schema;
+    struct queue_state *queue = queue_get(core, object->meta.name);
+    struct queue slim = *object;
+    slim.meta.annotations = (struct string_map){.items = NULL};
+    slim.meta.labels = (struct string_map){.items = NULL};
+    bool is_same = false;
+    if (queue->object != NULL) {
+        /* Our own status write comes back as an event: it must wake nobody. */
+        struct queue a = slim;
+        struct queue b = *queue->object;
+        a.status = b.status = (struct queue_status){.pending = {false, 0}};
+        a.meta.resource_version = b.meta.resource_version = STR_NONE;
+        a.meta.finalizers = b.meta.finalizers = (struct str_list){.items = NULL};
+        is_same = object_equal(schema, &a, &b);
+    }
+    mem_free(queue->object);
+    queue->object = object_clone(schema, &slim);
+    queue->has_finalizer = has_finalizer(&object->meta);
+    queue_check_finalizer(core, queue);
+    if (is_same) {
+        return RC_SUCCESS;
+    }
+    queue_list_cells(core, queue);
+    queue->blocker = NULL;
+    queue->is_status_dirty = true;
+    wake_queue(core, queue, WAIT_ANY);
+    struct gang *gang;
+    RB_FOREACH (gang, gang_tree, &queue->pending) {
+        gang_show(core, gang);
+    }
+    return RC_SUCCESS;
+}
+
+void queue_deleted(struct core *core, const struct queue *object)
+{
+    struct queue_state *queue = queue_find(core, object->meta.name);
+    if (queue == NULL || queue->object == NULL) {
+        return;
+    }
+    mem_free(queue->object);
+    queue->object = NULL;
+    queue->has_finalizer = false;
+    queue->is_finalizer_pending = false;
+    queue->status_hash = 0;
+    queue->blocker = NULL;
+    for (uint32_t i = 0; i < queue->cell_count; i++) {
+        queue->cells[i].is_listed = false;
+        queue->cells[i].nominal = 0;
+    }
+    queue_prune_cells(queue);
+    wake_queue(core, queue, WAIT_ANY);
+    queue_free_if_unused(core, queue);
+}
+
+void queues_free(struct core *core)
+{
+    struct queue_state *queue;
+    struct queue_state *next_queue;
+    HASH_ITER (hh, core->queues, queue, next_queue) {
+        queue_free(core, queue);
+    }
+    struct flavor_state *flavor;
+    struct flavor_state *next_flavor;
+    HASH_ITER (hh, core->flavors, flavor, next_flavor) {
+        flavor_deleted(core, flavor->object);
+    }
+    struct cohort_state *cohort;
+    struct cohort_state *next_cohort;
+    HASH_ITER (hh, core->cohorts, cohort, next_cohort) {
+        cohort_deleted(core, cohort->object);
+    }
+}

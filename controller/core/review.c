@@ -1,0 +1,305 @@
+/* review.c - looks at a gang's Job, its pods and the time, and does what follows.
+ *
+ * Called after anything about the gang has changed; doing it twice does nothing more. Nothing is
+ * decided about a Job while a write of ours to it isn't settled: sent and unanswered, or answered
+ * and not yet shown by the watch. */
+#include "internal.h"
+
+#include <assert.h>
+
+#include "tallyman/base/time_text.h"
+
+/* -- after a restart ---------------------------------------------------------------------------- */
+
+static struct str record_flavor(const struct admission_record *record, struct str resource)
+{
+    return string_map_find(&record->pod_sets.items[0].flavors, resource);
+}
+
+static void add_charge(struct charge_list *list, struct str flavor, struct str resource,
+                       int64_t amount)
+{
+    if (str_is_set(flavor) && amount > 0) {
+        list->items[list->count++] =
+            (struct charge){.flavor = flavor, .resource = resource, .amount = amount};
+    }
+}
+
+/* What the record says that one pod was charged. */
+static void charges_of_record(const struct admission_record *record, struct charge_list *list)
+{
+    const struct resource_list *requests = &record->pod_sets.items[0].requests;
+    for (uint32_t i = 0; i < requests->count; i++) {
+        struct str name = requests->items[i].name;
+        add_charge(list, record_flavor(record, name), name,
+                   resource_amount_from_quantity(name, requests->items[i].value, true));
+    }
+}
+
+/* A record without amounts: they are what the template asks. */
+static void charges_of_shape(const struct admission_record *record, const struct shape *shape,
+                             struct charge_list *list)
+{
+    for (uint32_t i = 0; i < shape->per_pod.count; i++) {
+        struct str name = shape->per_pod.items[i].resource;
+        add_charge(list, record_flavor(record, name), name,
+                   i128_clamp(shape->per_pod.items[i].value));
+    }
+    for (uint32_t i = 0; i < shape->device_count; i++) {
+        struct str name = shape->devices[i].profile->class_name;
+        add_charge(list, record_flavor(record, name), name, shape->devices[i].count);
+    }
+    add_charge(list, record_flavor(record, STR(RESOURCE_PODS)), STR(RESOURCE_PODS), 1);
+}
+
+static void adopt_claims(struct core *core, const struct gang *gang,
+                         struct reserve_request *request)
+{
+    const struct shape *shape = gang->shape;
+    struct claim_charge *claims =
+        ARENA_ARRAY(&core->scratch, struct claim_charge, shape->claim_count + 1);
+    for (uint32_t c = 0; c < shape->claim_count; c++) {
+        const struct shared_claim_demand *claim = &shape->claims[c];
+        claims[c].key = claim->claim->key;
+        claims[c].charges.items =
+            ARENA_ARRAY(&core->scratch, struct charge, claim->request_count + 1);
+        for (uint32_t i = 0; i < claim->request_count; i++) {
+            struct str name = claim->requests[i].profile->class_name;
+            add_charge(&claims[c].charges, record_flavor(gang->record, name), name,
+                       claim->requests[i].count);
+        }
+    }
+    request->claims = claims;
+    request->claim_count = shape->claim_count;
+}
+
+void gang_adopt(struct core *core, struct gang *gang)
+{
+    const struct admission_record *record = gang->record;
+    shape_resolve(core, gang->shape);
+    struct reserve_request request = {.queue = queue_get(core, record->queue),
+                                      .count = record->pod_sets.items[0].count.value};
+    uint32_t room = record->pod_sets.items[0].requests.count + gang->shape->per_pod.count +
+                    gang->shape->device_count + 2;
+    request.per_pod.items = ARENA_ARRAY(&core->scratch, struct charge, room);
+    if (record->pod_sets.items[0].requests.count > 0) {
+        charges_of_record(record, &request.per_pod);
+    } else {
+        charges_of_shape(record, gang->shape, &request.per_pod);
+    }
+    adopt_claims(core, gang, &request);
+    gang->admitted_ms = record->at.ms;
+    ledger_reserve(core, gang, &request);
+}
+
+/* -- running ------------------------------------------------------------------------------------ */
+
+static void review_resize(struct core *core, struct gang *gang)
+{
+    int64_t wanted = gang->size.pods;
+    int64_t held = gang->reservation->count;
+    int64_t live = (int64_t)gang->live_pods;
+    int64_t kept = wanted > live ? wanted : live; /* a pod that still runs is still charged */
+    if (kept < held && !str_is_set(gang->invalid)) {
+        ledger_resize(core, gang, kept);
+        gang_mark_unbound(core, gang);
+        gang_show(core, gang);
+    }
+}
+
+static bool review_growth(struct core *core, struct gang *gang)
+{
+    int64_t admitted = gang->record->pod_sets.items[0].count.value;
+    if (str_is_set(gang->invalid) || gang->size.pods <= admitted) {
+        return false;
+    }
+    struct str why = arena_format(&core->scratch,
+                                  "spec.parallelism now asks for %lld pods and %lld were admitted; "
+                                  "the gang starts again when there is room for all",
+                                  (long long)gang->size.pods, (long long)admitted);
+    patch_suspend(core, gang, "Resized", why);
+    return true;
+}
+
+static void review_readiness(struct core *core, struct gang *gang)
+{
+    /* min_count is of the pods still to finish, so those that succeeded count as ready. */
+    if ((int64_t)gang->ready_pods >= gang->size.min_count) {
+        if (gang->state == GANG_ADMITTED && gang->memory.requeue_count != 0) {
+            gang->memory.requeue_count = 0;
+            gang->memory.requeue_at_ms = 0;
+            gang_remember(core, gang);
+        }
+        gang->short_since_ms = 0;
+        gang_set_state(core, gang, GANG_RUNNING, NULL);
+        gang_set_timer(core, gang, 0);
+        return;
+    }
+    if (gang->state == GANG_RUNNING && gang->short_since_ms == 0) {
+        gang->short_since_ms = core->now_ms;
+    }
+    int64_t since_ms = gang->state == GANG_RUNNING ? gang->short_since_ms : gang->admitted_ms;
+    int64_t timeout_ms = queue_pods_ready_timeout_ms(gang->reservation->queue);
+    int64_t due_ms = sat_add(since_ms, timeout_ms);
+    if (core->now_ms < due_ms) {
+        gang_set_timer(core, gang, due_ms);
+        return;
+    }
+    gang->memory.evictions++;
+    gang_back_off(core, gang);
+    gang->order_ms = core->now_ms;
+    char buffer[TIME_TEXT_BYTES];
+    struct str why = arena_format(
+        &core->scratch,
+        "%u of %lld pods were ready after " STR_FMT
+        "; the gang stops whole and is tried again later",
+        gang->ready_pods, (long long)gang->size.min_count,
+        STR_ARG(duration_format_short(timeout_ms, buffer)));
+    patch_suspend(core, gang, "PodsReadyTimeout", why);
+}
+
+static void review_running(struct core *core, struct gang *gang)
+{
+    gang_dequeue(core, gang);
+    if (gang->record == NULL) {
+        if (core->now_ms >= gang->write_retry_ms) {
+            patch_suspend(core, gang, "NotAdmitted",
+                          STR("only Tallyman may start a Job that names a queue; it waits its "
+                              "turn, suspended"));
+        } else {
+            gang_set_timer(core, gang, gang->write_retry_ms);
+        }
+        return;
+    }
+    if (gang->reservation == NULL) {
+        gang_adopt(core, gang);
+    }
+    if (gang->state != GANG_RUNNING) {
+        gang_set_state(core, gang, GANG_ADMITTED, NULL);
+    }
+    gang_mark_unbound(core, gang);
+    if (core->now_ms < gang->write_retry_ms) {
+        gang_set_timer(core, gang, gang->write_retry_ms);
+        return;
+    }
+    review_resize(core, gang);
+    if (!review_growth(core, gang)) {
+        review_readiness(core, gang);
+    }
+}
+
+/* -- suspended ---------------------------------------------------------------------------------- */
+
+static bool has_stopped(const struct gang *gang)
+{
+    return gang->live_pods == 0 && gang->active == 0 && gang->terminating == 0 &&
+           gang->has_suspended_condition;
+}
+
+static bool is_over_limit(const struct gang *gang)
+{
+    const struct queue *queue = gang->queue == NULL ? NULL : gang->queue->object;
+    int64_t limit = queue != NULL && queue->spec.requeue != NULL &&
+                            queue->spec.requeue->limit.is_set
+                        ? queue->spec.requeue->limit.value
+                        : 0;
+    return limit > 0 && gang->memory.requeue_count > limit;
+}
+
+static void review_stopping(struct core *core, struct gang *gang)
+{
+    gang_dequeue(core, gang);
+    if (gang->reservation == NULL && gang->state != GANG_SUSPENDING && !has_stopped(gang)) {
+        gang_adopt(core, gang);
+    }
+    gang_set_state(core, gang, GANG_SUSPENDING,
+                   gang->suspended != NULL ? "Suspended" : "SuspendedByUser");
+    if (!has_stopped(gang)) {
+        return;
+    }
+    ledger_release(core, gang);
+    if (core->now_ms < gang->write_retry_ms) {
+        gang_set_timer(core, gang, gang->write_retry_ms);
+        return;
+    }
+    patch_restore(core, gang, gang->suspended == NULL || is_over_limit(gang));
+}
+
+static void review_waiting(struct core *core, struct gang *gang)
+{
+    if (gang->reservation != NULL) {
+        ledger_release(core, gang); /* our admission never came about */
+    }
+    if (!has_stopped(gang)) {
+        gang_dequeue(core, gang);
+        gang_set_state(core, gang, GANG_SUSPENDING, "NotAdmitted");
+        return;
+    }
+    if (gang->is_hold_wanted) {
+        gang_dequeue(core, gang);
+        gang_set_state(core, gang, GANG_PENDING, NULL);
+        gang_set_state(core, gang, GANG_HELD, NULL);
+        gang_set_timer(core, gang, 0);
+        return;
+    }
+    gang_set_state(core, gang, GANG_PENDING, NULL);
+    bool backs_off = gang->memory.requeue_at_ms > core->now_ms;
+    bool is_idle = gang->size.pods == 0; /* all completions are in; the Job is about to finish */
+    if (str_is_set(gang->invalid) || backs_off || is_idle) {
+        gang_dequeue(core, gang);
+        gang_set_timer(core, gang, backs_off ? gang->memory.requeue_at_ms : 0);
+        gang_show(core, gang);
+        return;
+    }
+    str_drop(&gang->refusal);
+    gang_set_timer(core, gang, 0);
+    gang_enqueue(core, gang);
+}
+
+static void review_finished(struct core *core, struct gang *gang)
+{
+    gang_dequeue(core, gang);
+    gang_set_timer(core, gang, 0);
+    if (gang->live_pods == 0) {
+        ledger_release(core, gang);
+        gang_set_state(core, gang, GANG_FINISHED, NULL);
+    }
+}
+
+static void review_gone(struct core *core, struct gang *gang)
+{
+    if (gang->live_pods > 0 && gang->reservation != NULL) {
+        gang_set_state(core, gang, GANG_SUSPENDING, "Deleted");
+        return;
+    }
+    gang_free(core, gang);
+}
+
+void gang_review(struct core *core, struct gang *gang)
+{
+    if (!core->is_ready) {
+        return;
+    }
+    if (gang->is_job_gone) {
+        review_gone(core, gang);
+        return;
+    }
+    if (gang_is_busy(gang)) {
+        return;
+    }
+    if (gang->is_job_finished) {
+        if (gang->reservation == NULL && gang->record != NULL && gang->live_pods > 0 &&
+            gang->state != GANG_FINISHED && gang->shape != NULL) {
+            gang_adopt(core, gang);
+        }
+        review_finished(core, gang);
+    } else if (!gang->is_suspended) {
+        review_running(core, gang);
+    } else if (gang->record != NULL) {
+        review_stopping(core, gang);
+    } else if (!gang->has_label && has_stopped(gang)) {
+        gang_free(core, gang); /* no longer ours */
+    } else {
+        review_waiting(core, gang);
+    }
+}

@@ -1,0 +1,311 @@
+/* shape.c - gangs of a queue that ask the same share one shape, and are judged once. */
+#include "internal.h"
+
+#include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
+
+static struct str shape_key(struct core *core, const struct shape_input *input)
+{
+    struct json_writer *writer = json_writer_new();
+    encode_object(writer, &pod_spec_schema, input->spec);
+    struct text text;
+    text_init(&text, &core->scratch, 2 * DECODE_OBJECT_MAX_BYTES);
+    text_addf(&text, STR_FMT "/" STR_FMT " %lld/%lld%s ", STR_ARG(input->queue->name),
+              STR_ARG(input->namespace_name), (long long)input->size.min_count,
+              (long long)input->size.pods, input->size.is_partial_allowed ? "p" : "");
+    text_add(&text, json_writer_text(writer));
+    json_writer_free(writer);
+    return text_str(&text);
+}
+
+struct shape *shape_use(struct core *core, const struct shape_input *input)
+{
+    struct str key = shape_key(core, input);
+    struct shape *shape = NULL;
+    HASH_FIND(hh, core->shapes, key.ptr, (unsigned)key.len, shape);
+    if (shape == NULL) {
+        shape = MEM_NEW(struct shape);
+        shape->key = str_own(key);
+        shape->queue = input->queue;
+        shape->namespace_name = str_own(input->namespace_name);
+        shape->spec = object_clone(&pod_spec_schema, input->spec);
+        shape->size = input->size;
+        RB_INIT(&shape->gangs);
+        shape->next_in_queue = input->queue->shapes;
+        input->queue->shapes = shape;
+        HASH_ADD_KEYPTR(hh, core->shapes, shape->key.ptr, (unsigned)shape->key.len, shape);
+    }
+    shape->users++;
+    return shape;
+}
+
+void verdict_drop(struct verdict *verdict)
+{
+    str_drop(&verdict->message);
+    str_drop(&verdict->flavor);
+    str_drop(&verdict->resource);
+    *verdict = (struct verdict){.reason = REASON_NONE};
+}
+
+static void demands_drop(struct core *core, struct device_demand *demands, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        profile_drop(core, demands[i].profile);
+    }
+    mem_free(demands);
+}
+
+static void shape_clear(struct core *core, struct shape *shape)
+{
+    verdict_drop(&shape->broken);
+    vector_clear(&shape->per_pod);
+    mem_free(shape->tolerations.items);
+    shape->tolerations = (struct toleration_list){.items = NULL};
+    mem_free(shape->node_selector.items);
+    shape->node_selector = (struct string_map){.items = NULL};
+    demands_drop(core, shape->devices, shape->device_count);
+    shape->devices = NULL;
+    shape->device_count = 0;
+    for (uint32_t i = 0; i < shape->claim_count; i++) {
+        demands_drop(core, shape->claims[i].requests, shape->claims[i].request_count);
+        claim_drop(core, shape->claims[i].claim);
+    }
+    mem_free(shape->claims);
+    shape->claims = NULL;
+    shape->claim_count = 0;
+    shape->is_resolved = false;
+}
+
+void shape_drop(struct core *core, struct shape *shape)
+{
+    if (--shape->users > 0) {
+        return;
+    }
+    if (shape->is_ready) {
+        RB_REMOVE(shape_tree, &core->ready, shape);
+    }
+    struct shape **link = &shape->queue->shapes;
+    while (*link != shape) {
+        link = &(*link)->next_in_queue;
+    }
+    *link = shape->next_in_queue;
+    HASH_DEL(core->shapes, shape);
+    shape_clear(core, shape);
+    vector_deinit(&shape->per_pod);
+    verdict_drop(&shape->verdict);
+    str_drop(&shape->key);
+    str_drop(&shape->namespace_name);
+    mem_free(shape->spec);
+    mem_free(shape);
+}
+
+void shape_unresolve(struct core *core, struct shape *shape)
+{
+    shape->is_resolved = false;
+    wake_shape(core, shape);
+}
+
+/* The first problem stays. */
+static void shape_break(struct shape *shape, enum reason reason, struct str message)
+{
+    if (shape->broken.reason == REASON_NONE) {
+        shape->broken.reason = reason;
+        shape->broken.waits_for = WAIT_CONFIG;
+        shape->broken.message = str_own(message);
+    }
+}
+
+/* What the first version doesn't count is an explained wait, never a silent zero. */
+static const char *request_unsupported(const struct device_request *request)
+{
+    const struct device_request_exact *exact = request->exactly;
+    if (exact == NULL) {
+        return request->first_available.count > 0 ? "firstAvailable" : "no `exactly`";
+    }
+    if (str_is_set(exact->allocation_mode) && !str_eq_c(exact->allocation_mode, "ExactCount")) {
+        return "allocationMode other than ExactCount";
+    }
+    if (exact->admin_access.is_set && exact->admin_access.value) {
+        return "adminAccess";
+    }
+    if (exact->capacity != NULL && exact->capacity->requests.count > 0) {
+        return "capacity requests";
+    }
+    return NULL;
+}
+
+static int64_t request_count(const struct device_request_exact *exact)
+{
+    return exact->count.is_set ? exact->count.value : 1;
+}
+
+static void shape_add_demand(struct core *core, struct shape *shape,
+                             const struct device_request *request, struct str where,
+                             struct device_demand **demands, uint32_t *count)
+{
+    const char *unsupported = request_unsupported(request);
+    if (unsupported != NULL) {
+        shape_break(shape, REASON_NEVER_FITS,
+                    arena_format(&core->scratch,
+                                 STR_FMT ": request " STR_FMT
+                                         " uses %s, which Tallyman doesn't count yet; it would "
+                                         "start with plain `exactly` requests",
+                                 STR_ARG(where), STR_ARG(request->name), unsupported));
+        return;
+    }
+    int64_t asked = request_count(request->exactly);
+    if (asked <= 0) {
+        shape_break(shape, REASON_INVALID,
+                    arena_format(&core->scratch,
+                                 STR_FMT ": request " STR_FMT
+                                         ": exactly.count is %lld; it must be 1 or more",
+                                 STR_ARG(where), STR_ARG(request->name), (long long)asked));
+        return;
+    }
+    struct device_profile *profile = profile_use(core, request->exactly);
+    *demands = mem_realloc(*demands, (*count + 1) * sizeof(**demands));
+    (*demands)[(*count)++] = (struct device_demand){.profile = profile, .count = asked};
+    if (str_is_set(profile->problem)) {
+        shape_break(shape, profile->problem_reason,
+                    arena_format(&core->scratch, STR_FMT ": request " STR_FMT ": " STR_FMT,
+                                 STR_ARG(where), STR_ARG(request->name),
+                                 STR_ARG(profile->problem)));
+    }
+}
+
+static void shape_add_requests(struct core *core, struct shape *shape,
+                               const struct device_claim *claim, struct str where,
+                               struct device_demand **demands, uint32_t *count)
+{
+    if (claim->constraints.count > 0) {
+        shape_break(shape, REASON_NEVER_FITS,
+                    arena_format(&core->scratch,
+                                 STR_FMT " has constraints between its devices, which Tallyman "
+                                         "doesn't judge yet; it would start without them",
+                                 STR_ARG(where)));
+        return;
+    }
+    for (uint32_t i = 0; i < claim->requests.count; i++) {
+        shape_add_demand(core, shape, &claim->requests.items[i], where, demands, count);
+    }
+}
+
+static void shape_add_template(struct core *core, struct shape *shape, struct str name)
+{
+    struct str key = key_join(&core->scratch, shape->namespace_name, name);
+    struct str where = arena_format(&core->scratch, "ResourceClaimTemplate " STR_FMT, STR_ARG(key));
+    const struct resource_claim_template *template =
+        named_find(core, KIND_RESOURCE_CLAIM_TEMPLATE, key);
+    if (template == NULL) {
+        shape_break(shape, REASON_MISSING_REFERENCE,
+                    arena_format(&core->scratch, STR_FMT " doesn't exist", STR_ARG(where)));
+        return;
+    }
+    shape_add_requests(core, shape, &template->spec.spec.devices, where, &shape->devices,
+                       &shape->device_count);
+}
+
+static void shape_add_claim(struct core *core, struct shape *shape, struct str name)
+{
+    struct str key = key_join(&core->scratch, shape->namespace_name, name);
+    struct str where = arena_format(&core->scratch, "ResourceClaim " STR_FMT, STR_ARG(key));
+    shape->claims = mem_realloc(shape->claims, (shape->claim_count + 1) * sizeof(*shape->claims));
+    struct shared_claim_demand *demand = &shape->claims[shape->claim_count++];
+    *demand = (struct shared_claim_demand){.claim = claim_get(core, key)};
+    demand->claim->users++;
+    if (demand->claim->object == NULL) {
+        shape_break(shape, REASON_MISSING_REFERENCE,
+                    arena_format(&core->scratch, STR_FMT " doesn't exist", STR_ARG(where)));
+        return;
+    }
+    shape_add_requests(core, shape, &demand->claim->object->spec.devices, where,
+                       &demand->requests, &demand->request_count);
+    if (shape->size.pods > CLAIM_SHARERS_MAX) {
+        shape_break(shape, REASON_INVALID,
+                    arena_format(&core->scratch,
+                                 STR_FMT " would be shared by %lld pods; Kubernetes allows %d",
+                                 STR_ARG(where), (long long)shape->size.pods, CLAIM_SHARERS_MAX));
+    }
+}
+
+static void shape_read_requests(struct core *core, struct shape *shape,
+                                const struct runtime_class *runtime)
+{
+    struct request_context context = namespace_limits(core, shape->namespace_name);
+    context.runtime_class = runtime;
+    struct amount_list amounts;
+    struct err err;
+    if (rc_failed(pod_template_requests(&core->scratch, shape->spec, &context, &amounts, &err))) {
+        shape_break(shape, REASON_INVALID,
+                    arena_format(&core->scratch, "spec.template.spec: %s", err.text));
+        return;
+    }
+    for (uint32_t i = 0; i < amounts.count; i++) {
+        struct str name = resource_find(core, amounts.items[i].resource);
+        if (!str_is_set(name)) {
+            shape_break(shape, REASON_NO_MATCHING_FLAVOR,
+                        arena_format(&core->scratch,
+                                     "asks for " STR_FMT ", which no queue and no node offers",
+                                     STR_ARG(amounts.items[i].resource)));
+            continue;
+        }
+        vector_add(&shape->per_pod, name, amounts.items[i].value);
+    }
+}
+
+/* The pods get the RuntimeClass's selector and tolerations beside their own. */
+static void shape_read_placement(struct shape *shape, const struct runtime_class *runtime)
+{
+    const struct runtime_scheduling *extra = runtime == NULL ? NULL : runtime->scheduling;
+    const struct pod_spec *spec = shape->spec;
+    uint32_t selector_count = spec->node_selector.count;
+    uint32_t toleration_count = spec->tolerations.count;
+    uint32_t extra_pairs = extra == NULL ? 0 : extra->node_selector.count;
+    uint32_t extra_tolerations = extra == NULL ? 0 : extra->tolerations.count;
+    struct string_pair *pairs =
+        mem_zalloc((selector_count + extra_pairs + 1) * sizeof(struct string_pair));
+    struct toleration *tolerations =
+        mem_zalloc((toleration_count + extra_tolerations + 1) * sizeof(struct toleration));
+    for (uint32_t i = 0; i < selector_count; i++) {
+        pairs[i] = spec->node_selector.items[i];
+    }
+    for (uint32_t i = 0; i < extra_pairs; i++) {
+        pairs[selector_count + i] = extra->node_selector.items[i];
+    }
+    for (uint32_t i = 0; i < toleration_count; i++) {
+        tolerations[i] = spec->tolerations.items[i];
+    }
+    for (uint32_t i = 0; i < extra_tolerations; i++) {
+        tolerations[toleration_count + i] = extra->tolerations.items[i];
+    }
+    shape->node_selector = (struct string_map){pairs, selector_count + extra_pairs};
+    shape->tolerations = (struct toleration_list){tolerations, toleration_count + extra_tolerations};
+}
+
+void shape_resolve(struct core *core, struct shape *shape)
+{
+    if (shape->is_resolved) {
+        return;
+    }
+    shape_clear(core, shape);
+    const struct runtime_class *runtime = NULL;
+    if (!str_is_empty(shape->spec->runtime_class_name)) {
+        runtime = named_find(core, KIND_RUNTIME_CLASS, shape->spec->runtime_class_name);
+        if (runtime == NULL) {
+            shape_break(shape, REASON_MISSING_REFERENCE,
+                        arena_format(&core->scratch, "RuntimeClass " STR_FMT " doesn't exist",
+                                     STR_ARG(shape->spec->runtime_class_name)));
+        }
+    }
+    shape_read_placement(shape, runtime);
+    shape_read_requests(core, shape, runtime);
+    const struct pod_resource_claim_list *claims = &shape->spec->resource_claims;
+    for (uint32_t i = 0; i < claims->count; i++) {
+        if (!str_is_empty(claims->items[i].resource_claim_template_name)) {
+            shape_add_template(core, shape, claims->items[i].resource_claim_template_name);
+        } else if (!str_is_empty(claims->items[i].resource_claim_name)) {
+            shape_add_claim(core, shape, claims->items[i].resource_claim_name);
+        }
+    }
+    shape->is_resolved = true;
+}

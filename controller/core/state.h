@@ -1,0 +1,558 @@
+/* state.h - everything the core remembers, and which table owns what.
+ *
+ * Private to controller/core. Objects of the cluster are kept as slim clones of their decoded
+ * structs (object_clone), with what the decisions need beside them. Hash tables find; trees and
+ * lists order. */
+#pragma once
+
+#include "tallyman/api/cel.h"
+#include "tallyman/api/codec.h"
+#include "tallyman/api/dra.h"
+#include "tallyman/api/node.h"
+#include "tallyman/api/pod_request.h"
+#include "tallyman/base/map.h"
+#include "tallyman/base/text.h"
+#include "tallyman/core/core.h"
+
+#define LABEL_QUEUE             "tallyman.dev/queue"
+#define LABEL_PRIORITY_CLASS    "tallyman.dev/priority-class"
+#define ANNOTATION_ADMISSION    "tallyman.dev/admission"
+#define ANNOTATION_SUSPENDED    "tallyman.dev/suspended"
+#define ANNOTATION_HOLD         "tallyman.dev/hold"
+#define LABEL_HOSTNAME          "kubernetes.io/hostname"
+#define QUEUE_FINALIZER         "tallyman.dev/in-use"
+#define FLAVOR_DEFAULT          "default"
+#define RESOURCE_PODS           "pods"
+
+#define PODS_READY_TIMEOUT_DEFAULT_MS (10 * 60 * 1000)
+#define REQUEUE_BASE_DEFAULT_MS       (60 * 1000)
+#define REQUEUE_MAX_DEFAULT_MS        (60 * 60 * 1000)
+#define STUCK_NODE_DEFAULT_MS         (5 * 60 * 1000)
+
+struct gang;
+struct shape;
+struct node_state;
+struct device_state;
+
+RB_HEAD(gang_tree, gang);       /* a queue's, linked by in_queue */
+RB_HEAD(shape_gang_tree, gang); /* a shape's, linked by in_shape */
+
+/* -- amounts ------------------------------------------------------------------------------------ */
+
+/* A resource name that a node offers or a queue rations. The table only grows, by what admins
+ * write, and is bounded by RESOURCE_NAMES_MAX; names that only Jobs use never enter it. */
+struct resource_name {
+    struct str text; /* owned; the key */
+    UT_hash_handle hh;
+};
+
+/* Amounts by resource name, sorted by name, each name once. The array is owned, the names are
+ * borrowed from core.resource_names. */
+struct vector_item {
+    struct str resource;
+    i128 value; /* wide enough that no sum of 64-bit amounts wraps or saturates, so none drifts */
+};
+
+struct vector {
+    struct vector_item *items;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* -- queues and quota --------------------------------------------------------------------------- */
+
+/* The account of one resource in one flavor of a queue. */
+struct quota_cell {
+    struct str flavor;   /* owned */
+    struct str resource; /* owned */
+    int64_t nominal;
+    i128 used;     /* = the sum of the reservations' charges here, asserted */
+    bool is_listed; /* in the Queue's spec; a cell stays while it is used */
+};
+
+struct queue_state {
+    struct str name; /* owned; the key */
+    UT_hash_handle hh;
+    RB_ENTRY(queue_state) by_name;
+    struct queue *object; /* owned clone; NULL: only Jobs or records name it */
+    struct quota_cell *cells;
+    uint32_t cell_count;
+    uint32_t cell_capacity;
+    struct gang_tree pending; /* all that wait, in queue order */
+    uint32_t pending_count;
+    uint32_t admitted_count; /* gangs with a reservation here */
+    struct shape *shapes;    /* list by next_in_queue */
+    struct gang *blocker;    /* StrictFIFO: the head that blocks, while it does */
+    bool has_finalizer;
+    bool is_finalizer_pending;
+    bool is_pending_dirty;   /* positions have changed since the last refresh */
+    int64_t next_refresh_ms; /* positions; 0: none is due */
+    uint64_t status_hash;    /* of what was last written or seen */
+    bool is_status_pending;  /* a write is on its way */
+    bool is_status_dirty;
+    int64_t next_status_ms;
+};
+
+RB_HEAD(queue_tree, queue_state);
+
+struct flavor_state {
+    struct str name; /* owned */
+    UT_hash_handle hh;
+    struct resource_flavor *object; /* owned clone; never NULL */
+    uint64_t status_hash;
+    bool is_status_pending;
+    bool is_status_dirty;
+};
+
+struct cohort_state {
+    struct str name; /* owned */
+    UT_hash_handle hh;
+    struct cohort *object; /* owned clone */
+    uint64_t status_hash;
+    bool is_status_pending;
+    bool is_status_dirty;
+};
+
+/* -- small objects, by name --------------------------------------------------------------------- */
+
+/* A Namespace, LimitRange, RuntimeClass, PriorityClass, DeviceClass, ResourceClaimTemplate. */
+struct named_object {
+    struct str key; /* owned; "name" or "namespace/name" */
+    UT_hash_handle hh;
+    enum object_kind kind;
+    void *value; /* owned clone of the kind's struct */
+};
+
+/* -- nodes -------------------------------------------------------------------------------------- */
+
+struct node_state {
+    struct str name; /* owned */
+    UT_hash_handle hh;
+    RB_ENTRY(node_state) by_name;
+    struct node *object;    /* owned slim clone; NULL: only pods name it */
+    struct vector capacity; /* allocatable, rounded down */
+    struct vector used;     /* requests of every pod there that isn't terminal */
+    bool is_usable;         /* Ready and schedulable; taints are looked at per gang */
+    int64_t not_ready_since_ms; /* 0: it is Ready */
+    struct device_state *devices; /* of this node only; list by next_on_node */
+    struct pod_state *pods;       /* list by next_on_node */
+    /* one evaluation's what-if; valid while plan_epoch is the core's */
+    uint64_t plan_epoch;
+    struct vector planned; /* what the plan puts here on top of `used` */
+};
+
+RB_HEAD(node_tree, node_state);
+
+struct pod_state {
+    struct str uid; /* owned */
+    UT_hash_handle hh;
+    struct str key; /* owned; "namespace/name" */
+    struct pod_group *group; /* of its Job; NULL: no Job controls it */
+    struct pod_state *next_in_group;
+    struct node_state *node; /* borrowed; NULL: not bound */
+    struct pod_state *next_on_node;
+    struct vector amounts; /* what it takes from its node, 1 pod included */
+    struct str *claims;    /* owned keys; the ResourceClaims that it uses, as far as known */
+    uint32_t claim_count;
+    uint32_t claims_wanted; /* spec.resourceClaims[] entries */
+    bool is_settled;        /* bound, and all its claims are seen allocated */
+    bool is_terminal;
+    bool is_ready;
+    bool is_succeeded;
+    bool is_terminating; /* has a deletionTimestamp */
+};
+
+/* The pods of one Job, which may be seen before the Job is, and after it has gone. */
+struct pod_group {
+    struct str job_uid; /* owned */
+    UT_hash_handle hh;
+    struct gang *gang;      /* borrowed; NULL: not one of ours */
+    struct pod_state *pods; /* list by next_in_group */
+};
+
+/* -- devices ------------------------------------------------------------------------------------ */
+
+struct slice_state {
+    struct str name; /* owned */
+    UT_hash_handle hh;
+    struct resource_slice *object; /* owned clone */
+    struct pool_state *pool;
+    struct slice_state *next_in_pool;
+};
+
+/* One counter of a pool's shared counter set (partitionable devices: a card and its parts draw on
+ * the same set). */
+struct counter_state {
+    struct str set;  /* borrowed from the pool's slices */
+    struct str name; /* borrowed from the pool's slices */
+    i128 capacity;   /* billionths, as quantities are */
+    i128 used;       /* by the pool's devices in use */
+    i128 planned;    /* by the plan of plan_epoch */
+    uint64_t plan_epoch;
+};
+
+struct counter_use {
+    uint32_t counter; /* index in the pool's counters */
+    i128 amount;
+};
+
+struct pool_state {
+    struct str key; /* owned; "driver/pool" */
+    struct counter_state *counters; /* owned */
+    uint32_t counter_count;
+    uint32_t counter_capacity;
+    UT_hash_handle hh;
+    struct slice_state *slices;
+    struct device_state *devices; /* of the newest complete generation; list by next_in_pool */
+    const char *problem; /* static; why it gives no devices, NULL: it does */
+};
+
+/* One device that may be allocated. */
+struct device_state {
+    uint32_t slot; /* index in core.devices; stable while it exists */
+    struct str key; /* owned; "driver/pool/device" */
+    UT_hash_handle hh;
+    RB_ENTRY(device_state) by_key;
+    const struct resource_slice *slice; /* borrowed from its slice_state */
+    const struct device *device;        /* borrowed from its slice_state */
+    struct node_state *node;            /* NULL: not bound to one node */
+    struct device_state *next_on_node;
+    struct device_state *next_in_pool;
+    struct pool_state *pool;
+    struct counter_use *counters; /* owned */
+    uint32_t counter_count;
+    bool is_used;        /* some claim's allocation names it */
+    bool is_tainted;     /* NoSchedule or NoExecute */
+    bool is_uncountable; /* names a counter that its pool doesn't have */
+    uint64_t plan_epoch; /* taken by the plan of that epoch */
+};
+
+RB_HEAD(device_tree, device_state);
+
+/* A key that some claim's allocation names: "in use" is the set of these. */
+struct used_device {
+    struct str key; /* owned */
+    UT_hash_handle hh;
+    uint32_t claims; /* allocations that name it; > 0 */
+};
+
+struct claim_state {
+    struct str key; /* owned; "namespace/name" */
+    UT_hash_handle hh;
+    struct resource_claim *object; /* owned clone; NULL: only Jobs name it */
+    uint32_t users;                /* shapes that name it; kept while there are any */
+};
+
+/* What one request of a claim asks: a class and its own selectors, shared by all that ask the
+ * same. */
+struct device_profile {
+    struct str key; /* owned; class and selectors as text */
+    UT_hash_handle hh;
+    struct str class_name; /* owned */
+    struct device_selector_list own; /* owned; the request's selectors */
+    uint32_t users;        /* shapes; freed at 0 */
+    struct str problem;    /* owned; why it can't be evaluated, absent: it can */
+    enum reason problem_reason;
+    struct cel_program **programs; /* the class's, then the request's; owned */
+    uint32_t program_count;
+    uint8_t *matches; /* by slot; 0 unknown, 1 no, 2 yes, 3 failed */
+    uint32_t match_capacity;
+};
+
+/* -- gangs -------------------------------------------------------------------------------------- */
+
+struct device_demand {
+    struct device_profile *profile; /* counted in its `users` */
+    int64_t count;                  /* devices per pod, or per claim */
+};
+
+struct shared_claim_demand {
+    struct claim_state *claim; /* borrowed from core.claims */
+    struct device_demand *requests;
+    uint32_t request_count;
+};
+
+enum wait_bits {
+    WAIT_QUOTA = 1 << 0,   /* for a release in the queue's cells, or an edit of the Queue */
+    WAIT_CLUSTER = 1 << 1, /* for room on nodes, devices or claims */
+    WAIT_CONFIG = 1 << 2,  /* for an object that is named: flavor, class, template, namespace, … */
+    WAIT_ORDER = 1 << 3,   /* StrictFIFO: for the gang in front */
+};
+
+/* What an evaluation found. Numbers are in the resource's own unit. */
+struct verdict {
+    enum reason reason; /* REASON_NONE: it may start */
+    uint32_t waits_for; /* enum wait_bits */
+    struct str message; /* owned by whoever keeps the verdict; absent when it may start */
+    struct str flavor;  /* owned; the flavor that ran short, absent: none in particular */
+    struct str resource; /* owned; the resource that ran short */
+    int64_t asked;
+    int64_t free;
+};
+
+/* All gangs of a queue that ask the same, so that they are judged once. */
+struct shape {
+    struct str key; /* owned; queue, namespace, sizes and template as text */
+    UT_hash_handle hh;
+    RB_ENTRY(shape) by_head; /* in core.ready */
+    struct shape *next_in_queue;
+    struct queue_state *queue;
+    struct str namespace_name;  /* owned */
+    struct pod_spec *spec;      /* owned clone, without what the admission injects */
+    struct gang_size size;
+    struct shape_gang_tree gangs; /* that wait, in queue order */
+    uint32_t users;         /* gangs of any state */
+    uint64_t judged_in;     /* the pass of its last evaluation */
+    bool is_resolved;       /* what follows is up to date */
+    struct verdict broken;  /* reason != NONE: the template can't be judged (missing class, …) */
+    struct vector per_pod;  /* cpu, memory, …, without pods; plain requests only */
+    struct string_map node_selector; /* borrowed from spec or the runtime class */
+    struct toleration_list tolerations; /* owned array; the spec's and the runtime class's */
+    struct device_demand *devices; /* per pod, by claim template */
+    uint32_t device_count;
+    struct shared_claim_demand *claims; /* named claims */
+    uint32_t claim_count;
+    bool is_ready;  /* in core.ready */
+    struct verdict verdict; /* of the last evaluation; waits_for tells what wakes it */
+    int64_t verdict_ms;     /* when its reason last changed */
+};
+
+RB_HEAD(shape_tree, shape);
+
+/* What a gang's reservation takes from one account. */
+struct charge {
+    struct str flavor;   /* owned */
+    struct str resource; /* owned */
+    int64_t amount;      /* per pod, or of a shared claim as a whole */
+};
+
+struct charge_list {
+    struct charge *items;
+    uint32_t count;
+};
+
+/* A named claim that a gang holds, with what it would be charged for it. */
+struct claim_hold {
+    struct str key; /* owned; "namespace/name" */
+    struct charge_list charges;
+    struct gang *gang;
+    struct claim_hold *next_holder; /* in order of admission; the first one pays */
+};
+
+/* All that hold one claim. */
+struct held_claim {
+    struct str key; /* owned */
+    UT_hash_handle hh;
+    struct claim_hold *holders; /* never NULL */
+};
+
+/* The ledger's only entry: (job uid) -> what it holds. */
+struct reservation {
+    struct queue_state *queue;
+    struct charge_list per_pod;
+    int64_t count; /* pods that are charged */
+    struct claim_hold *claims; /* owned array */
+    uint32_t claim_count;
+};
+
+enum gang_state {
+    GANG_PENDING = 1,
+    GANG_HELD,
+    GANG_ADMITTED,
+    GANG_RUNNING,
+    GANG_SUSPENDING,
+    GANG_FINISHED,
+};
+
+struct gang {
+    struct str uid;            /* owned */
+    struct str key;            /* owned; "namespace/name" */
+    struct str namespace_name; /* borrowed from key */
+    struct str name;           /* borrowed from key */
+    UT_hash_handle hh;         /* core.gangs, by uid */
+    UT_hash_handle hh_key;     /* core.gangs_by_key */
+    RB_ENTRY(gang) in_queue;
+    RB_ENTRY(gang) in_shape;
+    RB_ENTRY(gang) by_uid; /* core.gang_order, for walks that must have an order */
+    RB_ENTRY(gang) by_timer;
+    RB_ENTRY(gang) in_unbound;
+    bool is_in_keys; /* in core.gangs_by_key */
+    bool is_in_queue;
+    bool is_timer_set;
+    bool is_in_unbound;
+    enum gang_state state;
+    struct queue_state *queue; /* the label's; NULL: it has none (any more) */
+    struct shape *shape;       /* NULL while invalid */
+    int64_t priority;
+    struct str priority_class; /* owned; what its priority comes from */
+    int64_t created_ms;
+    int64_t order_ms; /* place in the queue: creation, or the last failed start */
+    struct gang_size size;
+
+    /* the Job as last seen */
+    bool is_job_gone;
+    bool is_suspended;
+    bool is_job_finished;
+    bool has_label; /* names a queue; without, it is only here because it holds something */
+    bool is_hold_wanted;
+    bool has_suspended_condition;
+    int64_t active;
+    int64_t ready;
+    int64_t terminating;
+    int64_t succeeded;
+    int64_t generation;
+    uint64_t version;      /* resourceVersion, comparable */
+    struct str version_text; /* owned */
+    struct admission_record *record;     /* owned clone; NULL: none */
+    struct suspended_record *suspended;  /* owned clone; NULL: none */
+    struct string_map template_selector; /* owned; nodeSelector as it stands on the Job */
+    uint32_t template_tolerations; /* how many stand on the Job */
+
+    struct pod_group *pods; /* never NULL */
+    uint32_t live_pods;     /* not terminal */
+    uint32_t bound_pods;    /* live and on a node */
+    uint32_t settled_pods; /* live, and nothing of them is promised any more */
+    uint32_t ready_pods;
+    struct reservation *reservation; /* owned; NULL: holds nothing */
+    int64_t admitted_ms;             /* the record's `at` */
+    int64_t short_since_ms;          /* fewer than min-count ready since; 0: whole */
+
+    /* our own write on its way: no decision about the Job until the watch has shown it */
+    uint64_t write_effect_id; /* 0: none in flight */
+    enum job_patch_purpose write_purpose;
+    uint64_t write_base_version;  /* the version it was guarded by */
+    uint64_t awaited_version; /* the watch has to reach it first; 0: nothing awaited */
+    int64_t write_retry_ms;   /* a refused suspension isn't tried before; 0: no matter */
+
+    /* the Admission */
+    bool is_admission_seen;
+    struct str admission_uid; /* owned */
+    uint64_t admission_hash;  /* of what was last written or seen; 0: none */
+    uint64_t admission_effect_id;
+    bool is_admission_dirty;
+    struct gang_memory memory;
+    struct str invalid; /* owned; the sentence, absent: the Job is fine */
+    struct str refusal; /* owned; what the API server said to our PATCH */
+    enum reason shown_reason;
+    enum gang_state shown_state;
+    uint32_t decision_index; /* scratch of core_decisions() */
+    int64_t reason_since_ms;
+    bool has_told_pruned; /* the Event about the missing gate */
+    int64_t timer_ms;
+};
+
+RB_HEAD(gang_order_tree, gang);
+RB_HEAD(gang_timer_tree, gang);
+RB_HEAD(gang_unbound_tree, gang);
+
+/* An Admission whose owner isn't a Job that we know. */
+struct hash_orphan {
+    struct str key; /* owned; "namespace/name" */
+    UT_hash_handle hh;
+    struct admission *object; /* owned clone */
+};
+
+/* An effect on its way, and who waits for its answer. */
+struct pending_effect {
+    uint64_t id; /* the key */
+    UT_hash_handle hh;
+    struct str gang_uid;   /* owned; absent: a queue's */
+    struct str queue_name; /* owned; absent: a gang's */
+};
+
+/* -- the whole ---------------------------------------------------------------------------------- */
+
+struct core {
+    int64_t now_ms;
+    struct core_options options;
+    uint64_t next_effect_id;
+    uint32_t synced_kinds; /* bit per object_kind */
+    bool is_ready;         /* all kinds have been listed */
+    struct arena scratch;  /* reset before each step */
+    struct effects *out;   /* of the step that runs; NULL between steps */
+
+    struct resource_name *resource_names;
+    struct queue_state *queues;
+    struct queue_tree queue_order;
+    struct flavor_state *flavors;
+    struct cohort_state *cohorts;
+    struct named_object *named[KIND_COUNT];
+    struct node_state *nodes;
+    struct node_tree node_order;
+    struct pod_state *pods;
+    struct pod_group *pod_groups;
+    struct slice_state *slices;
+    struct pool_state *pools;
+    struct device_state *devices_by_key;
+    struct device_tree device_order;
+    int64_t next_node_check_ms; /* a NotReady node reaches its limit; 0: none */
+    struct device_state **devices; /* by slot; NULL: free slot */
+    uint32_t device_slots;
+    uint32_t device_capacity;
+    uint32_t device_slot_hint; /* no free slot below it */
+    uint32_t roaming_devices;  /* devices that aren't bound to one node */
+    struct used_device *used_devices;
+    struct claim_state *claims;
+    struct held_claim *held_claims;
+    struct device_profile *profiles;
+    struct gang *gangs;
+    struct gang *gangs_by_key;
+    struct gang_order_tree gang_order;
+    struct gang_timer_tree timers;
+    struct gang_unbound_tree unbound; /* admitted, with pods that no node has yet */
+    struct shape *shapes;
+    struct shape_tree ready;  /* to be evaluated, by their first gang */
+    uint64_t plan_epoch;
+    uint64_t pass; /* counts the decision passes */
+    struct core_cost cost;
+    struct pending_effect *pending_effects;
+    struct hash_orphan *orphans; /* Admissions without a Job of ours */
+};
+
+/* -- orders ------------------------------------------------------------------------------------- */
+
+/* Priority desc, queue-order time, uid. Total. */
+int gang_compare_order(const struct gang *a, const struct gang *b);
+int gang_compare_uid(const struct gang *a, const struct gang *b);
+int gang_compare_timer(const struct gang *a, const struct gang *b);
+int gang_compare_admitted(const struct gang *a, const struct gang *b);
+int shape_compare_head(const struct shape *a, const struct shape *b);
+int queue_compare_name(const struct queue_state *a, const struct queue_state *b);
+int node_compare_name(const struct node_state *a, const struct node_state *b);
+int device_compare_key(const struct device_state *a, const struct device_state *b);
+
+RB_PROTOTYPE(gang_tree, gang, in_queue, gang_compare_order)
+RB_PROTOTYPE(shape_gang_tree, gang, in_shape, gang_compare_order)
+RB_PROTOTYPE(gang_order_tree, gang, by_uid, gang_compare_uid)
+RB_PROTOTYPE(gang_timer_tree, gang, by_timer, gang_compare_timer)
+RB_PROTOTYPE(gang_unbound_tree, gang, in_unbound, gang_compare_admitted)
+RB_PROTOTYPE(shape_tree, shape, by_head, shape_compare_head)
+RB_PROTOTYPE(queue_tree, queue_state, by_name, queue_compare_name)
+RB_PROTOTYPE(node_tree, node_state, by_name, node_compare_name)
+RB_PROTOTYPE(device_tree, device_state, by_key, device_compare_key)
+
+/* -- owned text --------------------------------------------------------------------------------- */
+
+/* A copy with a NUL behind it; str_drop() frees it and makes it absent. */
+struct str str_own(struct str s);
+void str_drop(struct str *s);
+struct string_map string_map_own(const struct string_map *map);
+void string_map_drop(struct string_map *map);
+/* "namespace/name" in the arena. */
+struct str key_join(struct arena *arena, struct str namespace_name, struct str name);
+
+/* The table's own text of that name: entered if new (absent when the table is full), or only looked
+ * up (absent when it isn't there). Borrowed for the core's life. */
+struct str resource_intern(struct core *core, struct str name);
+struct str resource_find(const struct core *core, struct str name);
+
+/* -- vectors ------------------------------------------------------------------------------------ */
+
+i128 vector_get(const struct vector *v, struct str resource); /* 0 if absent */
+/* The result must not fall below 0 (asserted). `resource` is borrowed from the table. */
+void vector_add(struct vector *v, struct str resource, i128 delta);
+void vector_add_all(struct vector *v, const struct vector *other, int64_t times);
+void vector_clear(struct vector *v); /* keeps the memory */
+void vector_deinit(struct vector *v);
+int64_t i128_clamp(i128 value); /* to an int64, for showing */
+bool vector_equal(const struct vector *a, const struct vector *b);

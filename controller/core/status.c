@@ -1,0 +1,368 @@
+/* status.c - what a Queue and a ResourceFlavor say of themselves. */
+#include "internal.h"
+
+#include <string.h>
+
+#include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
+
+/* -- what isn't supported yet ------------------------------------------------------------------- */
+
+static void name_field(struct text *text, bool is_set, const char *field)
+{
+    if (is_set) {
+        text_addf(text, "%s%s", text->len == 0 ? "" : ", ", field);
+    }
+}
+
+static bool is_other(struct str value, const char *default_value)
+{
+    return str_is_set(value) && !str_eq_c(value, default_value);
+}
+
+static bool has_limits(const struct resource_group_list *groups)
+{
+    for (uint32_t g = 0; g < groups->count; g++) {
+        for (uint32_t f = 0; f < groups->items[g].flavors.count; f++) {
+            const struct quota_resource_list *list = &groups->items[g].flavors.items[f].resources;
+            for (uint32_t r = 0; r < list->count; r++) {
+                if (list->items[r].borrowing_limit.is_set || list->items[r].lending_limit.is_set) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+/* The fields that the user set and whose behaviour isn't there yet. */
+static struct str queue_unsupported(struct arena *arena, const struct queue_spec *spec)
+{
+    struct text text;
+    text_init(&text, arena, 600);
+    const struct queue_preemption *preemption = spec->preemption;
+    const struct flavor_fungibility *fungibility = spec->flavor_fungibility;
+    name_field(&text, str_is_set(spec->cohort), "cohort");
+    name_field(&text, has_limits(&spec->resource_groups), "borrowingLimit/lendingLimit");
+    name_field(&text, str_eq_c(spec->queueing_strategy, "Backfill"), "queueingStrategy: Backfill");
+    name_field(&text, spec->starvation_bound.is_set, "starvationBound");
+    name_field(&text,
+               preemption != NULL && (is_other(preemption->within_queue, "Never") ||
+                                      is_other(preemption->reclaim_within_cohort, "Never")),
+               "preemption");
+    name_field(&text,
+               fungibility != NULL && (is_other(fungibility->when_can_borrow, "MayStopSearch") ||
+                                       is_other(fungibility->when_can_preempt, "TryNextFlavor") ||
+                                       str_is_set(fungibility->preference)),
+               "flavorFungibility");
+    name_field(&text, spec->fair_sharing != NULL, "fairSharing");
+    name_field(&text, str_eq_c(spec->stop_policy, "HoldAndDrain"), "stopPolicy: HoldAndDrain");
+    name_field(&text, spec->default_runtime.is_set, "defaultRuntime");
+    name_field(&text, spec->max_runtime.is_set, "maxRuntime");
+    name_field(&text,
+               spec->min_runtime_protection.is_set && spec->min_runtime_protection.ms > 0,
+               "minRuntimeProtection");
+    name_field(&text, spec->allowed_priority_classes.count > 0, "allowedPriorityClasses");
+    name_field(&text, spec->admission_checks.count > 0, "admissionChecks");
+    return text_str(&text);
+}
+
+/* -- conditions --------------------------------------------------------------------------------- */
+
+/* The time of the last change is kept while the status stays. */
+static struct condition_list ready_condition(const struct core *core, struct arena *arena,
+                                             const struct condition_list *old,
+                                             const struct object_meta *meta, bool is_ready,
+                                             const char *reason, struct str message)
+{
+    struct condition *condition = ARENA_NEW(arena, struct condition);
+    condition->type = STR("Ready");
+    condition->status = str_from_c(is_ready ? "True" : "False");
+    condition->reason = str_from_c(reason);
+    condition->message = message;
+    condition->observed_generation = meta->generation;
+    condition->last_transition_time = (struct opt_time){true, core->now_ms / 1000 * 1000};
+    const struct condition *before = condition_find(old, "Ready");
+    if (before != NULL && str_eq(before->status, condition->status) &&
+        before->last_transition_time.is_set) {
+        condition->last_transition_time = before->last_transition_time;
+    }
+    return (struct condition_list){.items = condition, .count = 1};
+}
+
+static struct str missing_flavors(const struct core *core, struct arena *arena,
+                                  const struct queue_state *queue)
+{
+    struct text text;
+    text_init(&text, arena, 400);
+    for (uint32_t i = 0; i < queue->cell_count; i++) {
+        const struct quota_cell *cell = &queue->cells[i];
+        bool is_repeat = i > 0 && str_eq(queue->cells[i - 1].flavor, cell->flavor);
+        if (cell->is_listed && !is_repeat && flavor_object(core, cell->flavor) == NULL) {
+            text_addf(&text, "%s" STR_FMT, text.len == 0 ? "" : ", ", STR_ARG(cell->flavor));
+        }
+    }
+    return text_str(&text);
+}
+
+static struct condition_list queue_conditions(const struct core *core, struct arena *arena,
+                                              const struct queue_state *queue)
+{
+    const struct queue *object = queue->object;
+    const struct condition_list *old = &object->status.conditions;
+    if (object->meta.deletion_timestamp.is_set) {
+        return ready_condition(core, arena, old, &object->meta, false, "Deleting",
+                               STR("the queue is being deleted; it admits nothing any more"));
+    }
+    struct str missing = missing_flavors(core, arena, queue);
+    if (missing.len > 0) {
+        return ready_condition(
+            core, arena, old, &object->meta, false, "FlavorNotFound",
+            arena_format(arena, "ResourceFlavor " STR_FMT " doesn't exist; create it, or name "
+                                "another in spec.resourceGroups",
+                         STR_ARG(missing)));
+    }
+    struct str unsupported = queue_unsupported(arena, &object->spec);
+    if (unsupported.len > 0) {
+        return ready_condition(core, arena, old, &object->meta, true, "PartlySupported",
+                               arena_format(arena,
+                                            "this version doesn't act on: " STR_FMT
+                                            "; the rest of the spec is in force",
+                                            STR_ARG(unsupported)));
+    }
+    return ready_condition(core, arena, old, &object->meta, true, "Ready",
+                           STR("the queue admits gangs"));
+}
+
+/* -- figures ------------------------------------------------------------------------------------ */
+
+static struct usage_flavor_list usage_list(struct arena *arena, const struct queue_state *queue)
+{
+    struct usage_flavor_list list = {.count = 0};
+    list.items = ARENA_ARRAY(arena, struct usage_flavor, queue->cell_count + 1);
+    for (uint32_t i = 0; i < queue->cell_count; i++) {
+        const struct quota_cell *cell = &queue->cells[i];
+        uint32_t f = 0;
+        while (f < list.count && !str_eq(list.items[f].name, cell->flavor)) {
+            f++;
+        }
+        if (f == list.count) {
+            list.items[f].name = arena_copy_str(arena, cell->flavor);
+            list.items[f].resources.items =
+                ARENA_ARRAY(arena, struct usage_resource, queue->cell_count);
+            list.count++;
+        }
+        struct usage_resource_list *resources = &list.items[f].resources;
+        resources->items[resources->count++] = (struct usage_resource){
+            .name = arena_copy_str(arena, cell->resource),
+            .nominal = resource_amount_format(arena, cell->resource, cell->nominal),
+            .used = resource_amount_format(arena, cell->resource, i128_clamp(cell->used))};
+    }
+    return list;
+}
+
+/* used/nominal of the resource of which the largest part is used. */
+static struct str dominant_usage(struct arena *arena, const struct queue_state *queue)
+{
+    const struct quota_cell *top = NULL;
+    for (uint32_t i = 0; i < queue->cell_count; i++) {
+        const struct quota_cell *cell = &queue->cells[i];
+        bool is_larger = top == NULL || cell->used * top->nominal > top->used * cell->nominal;
+        top = is_larger ? cell : top;
+    }
+    if (top == NULL) {
+        return STR_NONE;
+    }
+    return arena_format(
+        arena, STR_FMT " " STR_FMT "/" STR_FMT, STR_ARG(top->resource),
+        STR_ARG(resource_amount_format(arena, top->resource, i128_clamp(top->used))),
+        STR_ARG(resource_amount_format(arena, top->resource, top->nominal)));
+}
+
+static bool hash_changed(const struct schema *schema, const void *object, uint64_t *hash)
+{
+    struct json_writer *writer = json_writer_new();
+    encode_object(writer, schema, object);
+    uint64_t now = str_hash(json_writer_text(writer), 1);
+    json_writer_free(writer);
+    bool is_changed = now != *hash;
+    *hash = now;
+    return is_changed;
+}
+
+static bool queue_content(struct core *core, struct str name, struct arena *arena,
+                          struct status_content *ret_content)
+{
+    struct queue_state *queue = queue_find(core, name);
+    if (queue == NULL || queue->object == NULL) {
+        return false;
+    }
+    queue->is_status_pending = false;
+    struct queue *content = &ret_content->queue;
+    *content = (struct queue){.meta.name = arena_copy_str(arena, name)};
+    content->status.observed_generation = queue->object->meta.generation;
+    content->status.conditions = queue_conditions(core, arena, queue);
+    content->status.pending = (struct opt_int){true, queue->pending_count};
+    content->status.admitted = (struct opt_int){true, queue->admitted_count};
+    content->status.usage = dominant_usage(arena, queue);
+    content->status.flavors = usage_list(arena, queue);
+    return hash_changed(kind_info(KIND_QUEUE)->schema, content, &queue->status_hash);
+}
+
+static bool flavor_content(struct core *core, struct str name, struct arena *arena,
+                           struct status_content *ret_content)
+{
+    struct flavor_state *flavor = flavor_find(core, name);
+    if (flavor == NULL) {
+        return false;
+    }
+    flavor->is_status_pending = false;
+    const struct resource_flavor *object = flavor->object;
+    struct text text;
+    text_init(&text, arena, 300);
+    name_field(&text, object->spec.topology != NULL, "topology");
+    name_field(&text, object->spec.health != NULL, "health");
+    name_field(&text, object->spec.cost_rates.count > 0, "costRates");
+    struct resource_flavor *content = &ret_content->flavor;
+    *content = (struct resource_flavor){.meta.name = arena_copy_str(arena, name)};
+    content->status.observed_generation = object->meta.generation;
+    content->status.conditions =
+        text.len > 0
+            ? ready_condition(core, arena, &object->status.conditions, &object->meta, true,
+                              "PartlySupported",
+                              arena_format(arena, "this version doesn't act on: " STR_FMT,
+                                           STR_ARG(text_str(&text))))
+            : ready_condition(core, arena, &object->status.conditions, &object->meta, true,
+                              "Ready", STR("queues may use the flavor"));
+    return hash_changed(kind_info(KIND_RESOURCE_FLAVOR)->schema, content, &flavor->status_hash);
+}
+
+static bool cohort_content(struct core *core, struct str name, struct arena *arena,
+                           struct status_content *ret_content)
+{
+    struct cohort_state *cohort = NULL;
+    HASH_FIND(hh, core->cohorts, name.ptr, (unsigned)name.len, cohort);
+    if (cohort == NULL) {
+        return false;
+    }
+    cohort->is_status_pending = false;
+    struct cohort *content = &ret_content->cohort;
+    *content = (struct cohort){.meta.name = arena_copy_str(arena, name)};
+    content->status.observed_generation = cohort->object->meta.generation;
+    content->status.conditions =
+        ready_condition(core, arena, &cohort->object->status.conditions, &cohort->object->meta,
+                        true, "PartlySupported",
+                        STR("this version doesn't act on Cohorts: each queue has its own nominal "
+                            "quota and nothing more"));
+    return hash_changed(kind_info(KIND_COHORT)->schema, content, &cohort->status_hash);
+}
+
+bool core_status_content(struct core *core, enum object_kind kind, struct str name,
+                         struct arena *arena, struct status_content *ret_content)
+{
+    ret_content->kind = kind;
+    switch ((int)kind) {
+    case KIND_QUEUE:
+        return queue_content(core, name, arena, ret_content);
+    case KIND_RESOURCE_FLAVOR:
+        return flavor_content(core, name, arena, ret_content);
+    case KIND_COHORT:
+        return cohort_content(core, name, arena, ret_content);
+    default:
+        return false;
+    }
+}
+
+struct queue_figures_list core_queue_figures(const struct core *core, struct arena *arena)
+{
+    struct queue_figures_list list = {.count = 0};
+    list.items = ARENA_ARRAY(arena, struct queue_figures, HASH_COUNT(core->queues) + 1);
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, (struct queue_tree *)(uintptr_t)&core->queue_order) {
+        list.items[list.count++] =
+            (struct queue_figures){.queue = arena_copy_str(arena, queue->name),
+                                   .pending = queue->pending_count,
+                                   .admitted = queue->admitted_count,
+                                   .usage = usage_list(arena, queue)};
+    }
+    return list;
+}
+
+/* -- when they are written ---------------------------------------------------------------------- */
+
+static void emit_status(struct core *core, enum object_kind kind, struct str name)
+{
+    struct effect *effect = effect_new(core, EFFECT_WRITE_STATUS);
+    effect->id = 0; /* the next change writes it again; no answer is needed */
+    effect->object_kind = kind;
+    effect->name = arena_copy_str(core->out->arena, name);
+}
+
+static void refresh_positions(struct core *core, struct queue_state *queue)
+{
+    int64_t count = 0;
+    struct gang *gang;
+    RB_FOREACH (gang, gang_tree, &queue->pending) {
+        if (count++ == POSITION_EXACT_MAX) {
+            break;
+        }
+        gang_show(core, gang);
+    }
+}
+
+static void queue_refresh(struct core *core, struct queue_state *queue)
+{
+    bool is_due = core->now_ms >= queue->next_status_ms;
+    if (queue->object != NULL && queue->is_status_dirty && is_due && !queue->is_status_pending) {
+        queue->is_status_dirty = false;
+        queue->is_status_pending = true;
+        queue->next_status_ms = core->now_ms + STATUS_INTERVAL_MS;
+        emit_status(core, KIND_QUEUE, queue->name);
+    }
+    if (queue->is_pending_dirty && core->now_ms >= queue->next_refresh_ms) {
+        queue->is_pending_dirty = false;
+        queue->next_refresh_ms = core->now_ms + POSITION_REFRESH_MS;
+        refresh_positions(core, queue);
+    }
+}
+
+void queue_tick(struct core *core)
+{
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        queue_refresh(core, queue);
+    }
+    struct flavor_state *flavor;
+    struct flavor_state *next;
+    HASH_ITER (hh, core->flavors, flavor, next) {
+        if (flavor->is_status_dirty && !flavor->is_status_pending) {
+            flavor->is_status_dirty = false;
+            flavor->is_status_pending = true;
+            emit_status(core, KIND_RESOURCE_FLAVOR, flavor->name);
+        }
+    }
+    struct cohort_state *cohort;
+    struct cohort_state *next_cohort;
+    HASH_ITER (hh, core->cohorts, cohort, next_cohort) {
+        if (cohort->is_status_dirty && !cohort->is_status_pending) {
+            cohort->is_status_dirty = false;
+            cohort->is_status_pending = true;
+            emit_status(core, KIND_COHORT, cohort->name);
+        }
+    }
+}
+
+int64_t queue_next_due_ms(const struct core *core)
+{
+    int64_t due_ms = INT64_MAX;
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, (struct queue_tree *)(uintptr_t)&core->queue_order) {
+        if (queue->is_status_dirty && queue->object != NULL && queue->next_status_ms < due_ms) {
+            due_ms = queue->next_status_ms;
+        }
+        if (queue->is_pending_dirty && queue->next_refresh_ms < due_ms) {
+            due_ms = queue->next_refresh_ms;
+        }
+    }
+    return due_ms;
+}

@@ -1,0 +1,80 @@
+/* wake.c - a parked shape is looked at again only when what it waits for has changed. */
+#include "internal.h"
+
+void wake_shape(struct core *core, struct shape *shape)
+{
+    if (shape->is_ready || RB_EMPTY(&shape->gangs)) {
+        return;
+    }
+    if (queue_is_strict(shape->queue)) {
+        /* Only the first in line is ever looked at; the pass goes on from there. */
+        struct gang *head = RB_MIN(gang_tree, &shape->queue->pending);
+        shape->queue->blocker = NULL;
+        shape = head->shape;
+        if (shape->is_ready) {
+            return;
+        }
+    }
+    shape->is_ready = true;
+    RB_INSERT(shape_tree, &core->ready, shape);
+}
+
+void wake_queue(struct core *core, struct queue_state *queue, uint32_t bits)
+{
+    for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
+        if (bits == WAIT_ANY || (shape->verdict.waits_for & bits) != 0) {
+            wake_shape(core, shape);
+        }
+    }
+}
+
+void wake_all(struct core *core, uint32_t bits)
+{
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        wake_queue(core, queue, bits);
+    }
+}
+
+void wake_for_node(struct core *core, struct node_state *node)
+{
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
+            if ((shape->verdict.waits_for & WAIT_CLUSTER) == 0 || shape->is_ready) {
+                continue;
+            }
+            struct pod_demand demand = {.shape = shape, .node_selector = &shape->node_selector};
+            if (!shape->is_resolved || fit_node_has_room(core, &demand, node)) {
+                wake_shape(core, shape);
+            }
+        }
+    }
+}
+
+void wake_reserved(struct core *core)
+{
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
+            if (shape->verdict.reason == REASON_RESERVED_FOR_OTHER) {
+                wake_shape(core, shape);
+            }
+        }
+    }
+}
+
+void wake_for_cell(struct core *core, struct queue_state *queue, const struct quota_cell *cell)
+{
+    i128 free = (i128)cell->nominal - cell->used;
+    for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
+        if ((shape->verdict.waits_for & WAIT_QUOTA) == 0) {
+            continue;
+        }
+        bool is_elsewhere = str_is_set(shape->verdict.resource) &&
+                            !str_eq(shape->verdict.resource, cell->resource);
+        if (!is_elsewhere && shape->verdict.asked <= free) {
+            wake_shape(core, shape);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+/* render.c - bodies of writes. A member that isn't mentioned is left alone by a merge PATCH; null
+ * removes it. */
+#include "tallyman/driver/render.h"
+
+static void put_text(struct json_writer *writer, const char *key, struct str value)
+{
+    json_key(writer, key);
+    json_string(writer, value);
+}
+
+static void render_annotations(struct json_writer *writer, const struct job_patch *patch)
+{
+    json_key(writer, "annotations");
+    json_object_start(writer);
+    if (patch->removes_record || str_is_set(patch->record)) {
+        json_key(writer, "tallyman.dev/admission");
+        patch->removes_record ? json_null(writer) : json_string(writer, patch->record);
+    }
+    if (patch->removes_suspended || str_is_set(patch->suspended)) {
+        json_key(writer, "tallyman.dev/suspended");
+        patch->removes_suspended ? json_null(writer) : json_string(writer, patch->suspended);
+    }
+    if (patch->sets_hold) {
+        put_text(writer, "tallyman.dev/hold", STR("true"));
+    }
+    json_object_end(writer);
+}
+
+static void render_tolerations(struct json_writer *writer, const struct toleration_list *list)
+{
+    json_key(writer, "tolerations");
+    if (list->count == 0) {
+        json_null(writer);
+        return;
+    }
+    json_array_start(writer);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct toleration *toleration = &list->items[i];
+        json_object_start(writer);
+        if (!str_is_empty(toleration->key)) {
+            put_text(writer, "key", toleration->key);
+        }
+        if (!str_is_empty(toleration->op)) {
+            put_text(writer, "operator", toleration->op);
+        }
+        if (!str_is_empty(toleration->value)) {
+            put_text(writer, "value", toleration->value);
+        }
+        if (!str_is_empty(toleration->effect)) {
+            put_text(writer, "effect", toleration->effect);
+        }
+        if (toleration->toleration_seconds.is_set) {
+            json_key(writer, "tolerationSeconds");
+            json_int(writer, toleration->toleration_seconds.value);
+        }
+        json_object_end(writer);
+    }
+    json_array_end(writer);
+}
+
+static void render_template(struct json_writer *writer, const struct job_patch *patch)
+{
+    if (patch->node_selector.count == 0 && !patch->sets_tolerations) {
+        return;
+    }
+    json_key(writer, "template");
+    json_object_start(writer);
+    json_key(writer, "spec");
+    json_object_start(writer);
+    if (patch->node_selector.count > 0) {
+        json_key(writer, "nodeSelector");
+        json_object_start(writer);
+        for (uint32_t i = 0; i < patch->node_selector.count; i++) {
+            const struct string_pair *pair = &patch->node_selector.items[i];
+            json_key_str(writer, pair->key);
+            str_is_set(pair->value) ? json_string(writer, pair->value) : json_null(writer);
+        }
+        json_object_end(writer);
+    }
+    if (patch->sets_tolerations) {
+        render_tolerations(writer, &patch->tolerations);
+    }
+    json_object_end(writer);
+    json_object_end(writer);
+}
+
+void render_job_patch(struct json_writer *writer, const struct effect *effect)
+{
+    const struct job_patch *patch = &effect->patch;
+    json_object_start(writer);
+    json_key(writer, "metadata");
+    json_object_start(writer);
+    put_text(writer, "uid", effect->uid);
+    put_text(writer, "resourceVersion", effect->resource_version);
+    render_annotations(writer, patch);
+    json_object_end(writer);
+    json_key(writer, "spec");
+    json_object_start(writer);
+    if (patch->suspend.is_set) {
+        json_key(writer, "suspend");
+        json_bool(writer, patch->suspend.value);
+    }
+    if (patch->parallelism.is_set) {
+        json_key(writer, "parallelism");
+        json_int(writer, patch->parallelism.value);
+    }
+    render_template(writer, patch);
+    json_object_end(writer);
+    json_object_end(writer);
+}
+
+static void render_whole(struct json_writer *writer, enum object_kind kind, const void *object)
+{
+    const struct kind_info *info = kind_info(kind);
+    json_object_start(writer);
+    json_key(writer, "apiVersion");
+    json_string(writer, STR("tallyman.dev/v1beta1"));
+    json_key(writer, "kind");
+    json_string(writer, str_from_c(info->name));
+    encode_fields(writer, info->schema, object);
+    json_object_end(writer);
+}
+
+void render_admission(struct json_writer *writer, const struct admission *admission)
+{
+    render_whole(writer, KIND_ADMISSION, admission);
+}
+
+void render_status(struct json_writer *writer, const struct status_content *content)
+{
+    switch ((int)content->kind) {
+    case KIND_QUEUE:
+        render_whole(writer, KIND_QUEUE, &content->queue);
+        break;
+    case KIND_COHORT:
+        render_whole(writer, KIND_COHORT, &content->cohort);
+        break;
+    default:
+        render_whole(writer, KIND_RESOURCE_FLAVOR, &content->flavor);
+        break;
+    }
+}
+
+void render_finalizer(struct json_writer *writer, const struct effect *effect)
+{
+    json_object_start(writer);
+    json_key(writer, "metadata");
+    json_object_start(writer);
+    put_text(writer, "resourceVersion", effect->resource_version);
+    json_key(writer, "finalizers");
+    json_array_start(writer);
+    if (effect->finalizer_wanted) {
+        json_string(writer, STR("tallyman.dev/in-use"));
+    }
+    json_array_end(writer);
+    json_object_end(writer);
+    json_object_end(writer);
+}

@@ -1,0 +1,320 @@
+#include "http_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
+
+/* --- Clients -------------------------------------------------------------------------------------
+ */
+
+static void client_restart_clock(struct http_server *server, struct http_client *client)
+{
+    client->deadline_ms = uv_now(server->loop) + server->options.request_ms;
+}
+
+/* A slow client that sends a byte now and then is never idle: it is cut off by the clock. MHD sees
+ * the end of the stream and tidies up. */
+static void on_sweep(uv_timer_t *timer)
+{
+    struct http_server *server = timer->data;
+    uint64_t now_ms = uv_now(server->loop);
+
+    for (struct http_client *client = server->clients; client != NULL; client = client->next) {
+        if (now_ms >= client->deadline_ms) {
+            const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+            (void)shutdown(info->connect_fd, SHUT_RDWR);
+        }
+    }
+}
+
+static void client_add(struct http_server *server, struct MHD_Connection *connection,
+                       void **socket_context)
+{
+    struct http_client *client = MEM_NEW(struct http_client);
+
+    client->connection = connection;
+    client->next = server->clients;
+    if (client->next != NULL) {
+        client->next->previous = client;
+    } else {
+        (void)uv_timer_start(&server->sweep, on_sweep, HTTP_SWEEP_MS, HTTP_SWEEP_MS);
+    }
+    server->clients = client;
+    client_restart_clock(server, client);
+    *socket_context = client;
+}
+
+static void client_remove(struct http_server *server, struct http_client *client)
+{
+    if (client->previous != NULL) {
+        client->previous->next = client->next;
+    } else {
+        server->clients = client->next;
+    }
+    if (client->next != NULL) {
+        client->next->previous = client->previous;
+    }
+    mem_free(client);
+    if (server->clients == NULL) {
+        (void)uv_timer_stop(&server->sweep);
+    }
+}
+
+static void on_connection(void *ctx, struct MHD_Connection *connection, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct http_server *server = ctx;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        client_add(server, connection, socket_context);
+    } else {
+        client_remove(server, *socket_context);
+    }
+}
+
+static bool has_body(struct MHD_Connection *connection)
+{
+    const char *length =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+    return (length != NULL && strcmp(length, "0") != 0) ||
+           MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+                                       MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
+}
+
+/* MHD calls twice: with the head, and at the end of the request. An answer to the head makes it
+ * close the connection, which is right where a body would follow: nobody reads it. */
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *path,
+                                  const char *method, const char *version, const char *body,
+                                  size_t *body_bytes, void **request_context)
+{
+    bool is_first_call = *request_context == NULL;
+
+    (void)version;
+    (void)body;
+    (void)body_bytes;
+    *request_context = ctx;
+    if (is_first_call && !has_body(connection)) {
+        return MHD_YES;
+    }
+    return http_answer(ctx, connection, path, method);
+}
+
+static void on_answered(void *ctx, struct MHD_Connection *connection, void **request_context,
+                        enum MHD_RequestTerminationCode code)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    (void)request_context;
+    (void)code;
+    if (info != NULL && info->socket_context != NULL) {
+        client_restart_clock(ctx, info->socket_context);
+    }
+}
+
+/* Paths are compared as they came: an escaped one isn't one of ours, least of all with %00. */
+static size_t keep_escapes(void *ctx, struct MHD_Connection *connection, char *text)
+{
+    (void)ctx;
+    (void)connection;
+    return strlen(text);
+}
+
+/* --- The loop ------------------------------------------------------------------------------------
+ */
+
+static void run(struct http_server *server);
+
+static void on_timer(uv_timer_t *timer)
+{
+    run(timer->data);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    run(poll->data);
+}
+
+static void run(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG wait_ms = 0;
+
+    (void)MHD_run(server->daemon);
+    if (MHD_get_timeout(server->daemon, &wait_ms) == MHD_YES) {
+        (void)uv_timer_start(&server->timer, on_timer, wait_ms, 0);
+    } else {
+        (void)uv_timer_stop(&server->timer);
+    }
+}
+
+/* --- Opening and closing -------------------------------------------------------------------------
+ */
+
+static struct rc listen_failed(int fd, struct str address, struct err *err)
+{
+    int error = errno;
+    const char *advice = "";
+
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (error == EADDRINUSE) {
+        advice = ": another program listens there, choose another port or 0 for a free one";
+    } else if (error == EADDRNOTAVAIL) {
+        advice = ": the address isn't this host's";
+    } else if (error == EACCES) {
+        advice = ": ports below 1024 need a privilege";
+    }
+    return err_set(err, RC_IO, "listen address " STR_FMT ": %s%s", STR_ARG(address),
+                   strerror(error), advice);
+}
+
+/* `ret_fd` is owned by the caller. */
+static struct rc listen_on(struct http_server *server, int *ret_fd, struct err *err)
+{
+    struct sockaddr_storage address;
+    socklen_t bytes = sizeof(address);
+    const int yes = 1;
+
+    TRY(address_parse(server->options.listen, &address, err));
+    int fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
+        bind(fd, (struct sockaddr *)&address, address_bytes(&address)) != 0 ||
+        listen(fd, HTTP_BACKLOG) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
+        return listen_failed(fd, server->options.listen, err);
+    }
+    (void)address_format(&address, server->address);
+    *ret_fd = fd;
+    return RC_SUCCESS;
+}
+
+static struct rc start_daemon(struct http_server *server, int fd, struct err *err)
+{
+    const struct MHD_OptionItem options[] = {
+        {MHD_OPTION_LISTEN_SOCKET, fd, NULL},
+        {MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX, NULL},
+        {MHD_OPTION_PER_IP_CONNECTION_LIMIT, HTTP_CONNECTIONS_PER_IP_MAX, NULL},
+        {MHD_OPTION_CONNECTION_TIMEOUT, server->options.idle_s, NULL},
+        {MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_BYTES, NULL},
+        {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
+        {MHD_OPTION_END, 0, NULL},
+    };
+
+    server->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL, 0, NULL, NULL, on_request, server, MHD_OPTION_ARRAY, options,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_NOTIFY_COMPLETED,
+        on_answered, server, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_END);
+    if (server->daemon == NULL) {
+        (void)close(fd);
+        return err_set(err, RC_IO, "listen address %s: the HTTP server can't be started",
+                       server->address);
+    }
+    return RC_SUCCESS;
+}
+
+static void free_server(struct http_server *server)
+{
+    if (server->daemon != NULL) {
+        MHD_stop_daemon(server->daemon);
+    }
+    mem_free(server);
+}
+
+static struct rc watch_daemon(struct http_server *server, struct err *err)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    int error =
+        info == NULL ? UV_EINVAL : uv_poll_init(server->loop, &server->poll, info->epoll_fd);
+
+    if (error != 0) {
+        return err_set(err, RC_IO, "listen address %s: the event loop can't watch it: %s",
+                       server->address, uv_strerror(error));
+    }
+    (void)uv_timer_init(server->loop, &server->timer);
+    (void)uv_timer_init(server->loop, &server->sweep);
+    server->poll.data = server->timer.data = server->sweep.data = server;
+    server->open_handles = 3;
+    (void)uv_poll_start(&server->poll, UV_READABLE, on_poll);
+    return RC_SUCCESS;
+}
+
+struct rc http_server_open(uv_loop_t *loop, const struct http_options *options,
+                           struct http_server **ret_server, struct err *err)
+{
+    struct http_server *server = MEM_NEW(struct http_server);
+    int fd = -1;
+
+    server->loop = loop;
+    server->options = *options;
+    if (server->options.request_ms == 0) {
+        server->options.request_ms = HTTP_REQUEST_S * 1000;
+    }
+    if (server->options.idle_s == 0) {
+        server->options.idle_s = HTTP_IDLE_S;
+    }
+    struct rc rc = listen_on(server, &fd, err);
+
+    if (!rc_failed(rc)) {
+        rc = start_daemon(server, fd, err);
+    }
+    if (!rc_failed(rc)) {
+        rc = watch_daemon(server, err);
+    }
+    if (rc_failed(rc)) {
+        free_server(server);
+        return rc;
+    }
+    server->options.listen = STR_NONE; /* borrowed for this call only */
+    *ret_server = server;
+    return RC_SUCCESS;
+}
+
+struct str http_server_address(const struct http_server *server)
+{
+    return str_from_c(server->address);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct http_server *server = handle->data;
+
+    server->open_handles--;
+    if (server->open_handles == 0) {
+        void (*on_closed)(void *) = server->on_closed;
+        void *ctx = server->closed_ctx;
+
+        free_server(server);
+        if (on_closed != NULL) {
+            on_closed(ctx);
+        }
+    }
+}
+
+void http_server_close(struct http_server *server, void (*on_closed)(void *ctx), void *ctx)
+{
+    if (server == NULL) {
+        return;
+    }
+    server->on_closed = on_closed;
+    server->closed_ctx = ctx;
+    /* In this order: the descriptor is closed by MHD, and clients leave the list by its calls,
+     * which touch the sweep's timer. */
+    (void)uv_poll_stop(&server->poll);
+    MHD_stop_daemon(server->daemon);
+    server->daemon = NULL;
+    uv_close((uv_handle_t *)&server->poll, on_handle_closed);
+    uv_close((uv_handle_t *)&server->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&server->sweep, on_handle_closed);
+}

@@ -1,0 +1,33 @@
+/* cel.h - the Common Expression Language, as Kubernetes offers it to device selectors.
+ *
+ * Environment: `device.driver`, `device.attributes[domain].name`, `device.capacity[domain].name`,
+ * `device.allowMultipleAllocations`; CEL's standard library, string extensions, lists, sets, math,
+ * quantity and semver libraries, optional types, `cel.bind`, macros (has, all, exists, exists_one,
+ * map, filter). Source: k8s.io/dynamic-resource-allocation/cel/compile.go and cel-spec.
+ *
+ * Compiling checks types as cel-go's checker does and fails where it fails. Evaluation is bounded by
+ * CEL_COST_MAX; passing it is an evaluation error, as in the scheduler. */
+#pragma once
+
+#include "tallyman/api/dra.h"
+#include "tallyman/base/arena.h"
+#include "tallyman/base/err.h"
+
+struct cel_program;
+
+/* Owned; cel_program_free(). RC_INVALID: the sentence has the position (line:column) and what is
+ * wrong. RC_LIMIT: longer or deeper than limits.h allows. Keeps no reference to `expression`. */
+NODISCARD struct rc cel_compile(struct str expression, struct cel_program **ret_program,
+                                struct err *err);
+void cel_program_free(struct cel_program *program); /* NULL is fine */
+
+struct cel_device {
+    struct str driver;           /* borrowed; also the domain of unqualified names */
+    const struct device *device; /* borrowed */
+};
+
+/* Whether the device matches. RC_INVALID: the expression failed at run time (missing key, type,
+ * overflow), which for the scheduler makes the whole allocation fail. RC_LIMIT: too costly.
+ * `scratch` holds what is made on the way; the caller resets it. */
+NODISCARD struct rc cel_matches(const struct cel_program *program, const struct cel_device *device,
+                                struct arena *scratch, bool *ret_matches, struct err *err);

@@ -1,0 +1,176 @@
+/* pod.h - Pod (core/v1), as far as scheduling and accounting look at it. */
+#pragma once
+
+#include "tallyman/api/meta.h"
+#include "tallyman/api/quantity.h"
+#include "tallyman/api/selector.h"
+
+struct container_claim {
+    struct str name;    /* of pod.spec.resourceClaims[] */
+    struct str request; /* one request of that claim; absent: all */
+};
+
+struct container_claim_list {
+    struct container_claim *items;
+    uint32_t count;
+};
+
+struct resource_requirements {
+    struct resource_list requests;
+    struct resource_list limits;
+    struct container_claim_list claims;
+};
+
+struct container_port {
+    struct opt_int host_port;
+    struct str protocol; /* absent: TCP */
+    struct str host_ip;
+};
+
+struct container_port_list {
+    struct container_port *items;
+    uint32_t count;
+};
+
+struct container {
+    struct str name;
+    struct str restart_policy; /* "Always" on an init container makes it a sidecar */
+    struct resource_requirements resources;
+    struct container_port_list ports;
+};
+
+struct container_list {
+    struct container *items;
+    uint32_t count;
+};
+
+struct pod_resource_claim {
+    struct str name;
+    struct str resource_claim_name;          /* either this … */
+    struct str resource_claim_template_name; /* … or this */
+};
+
+struct pod_resource_claim_list {
+    struct pod_resource_claim *items;
+    uint32_t count;
+};
+
+struct named_item {
+    struct str name;
+};
+
+struct named_item_list {
+    struct named_item *items;
+    uint32_t count;
+};
+
+struct pod_affinity_term {
+    struct label_selector *label_selector; /* NULL: absent, matches no pod */
+    struct str topology_key;
+    struct str_list namespaces;
+    struct label_selector *namespace_selector;
+};
+
+struct pod_affinity_term_list {
+    struct pod_affinity_term *items;
+    uint32_t count;
+};
+
+struct pod_affinity {
+    struct pod_affinity_term_list required; /* requiredDuringSchedulingIgnoredDuringExecution */
+};
+
+struct node_affinity {
+    struct node_selector *required; /* requiredDuringSchedulingIgnoredDuringExecution */
+};
+
+struct affinity {
+    struct node_affinity *node_affinity;
+    struct pod_affinity *pod_affinity;
+    struct pod_affinity *pod_anti_affinity;
+};
+
+struct topology_spread_constraint {
+    struct opt_int max_skew;
+    struct str topology_key;
+    struct str when_unsatisfiable;
+    struct label_selector *label_selector;
+};
+
+struct topology_spread_constraint_list {
+    struct topology_spread_constraint *items;
+    uint32_t count;
+};
+
+struct pod_spec {
+    struct container_list containers;
+    struct container_list init_containers;
+    struct resource_requirements *resources; /* pod level */
+    struct resource_list overhead;
+    struct string_map node_selector;
+    struct affinity *affinity;
+    struct toleration_list tolerations;
+    struct topology_spread_constraint_list topology_spread_constraints;
+    struct pod_resource_claim_list resource_claims;
+    struct named_item_list scheduling_gates;
+    struct str node_name;
+    struct str scheduler_name;
+    struct str priority_class_name;
+    struct str runtime_class_name;
+    struct str restart_policy;
+    struct opt_int priority;
+    struct opt_int active_deadline_seconds;
+    struct opt_bool host_network;
+};
+
+struct container_status {
+    struct str name;
+    struct resource_list allocated_resources;
+    struct resource_requirements *resources; /* what the kubelet has really given */
+};
+
+struct container_status_list {
+    struct container_status *items;
+    uint32_t count;
+};
+
+struct pod_claim_status {
+    struct str name;                /* of pod.spec.resourceClaims[] */
+    struct str resource_claim_name; /* the generated claim */
+};
+
+struct pod_claim_status_list {
+    struct pod_claim_status *items;
+    uint32_t count;
+};
+
+struct extended_claim_status {
+    struct str resource_claim_name;
+};
+
+struct pod_status {
+    struct str phase; /* Pending Running Succeeded Failed Unknown */
+    struct str reason;
+    struct condition_list conditions;
+    struct container_status_list container_statuses;
+    struct container_status_list init_container_statuses;
+    struct pod_claim_status_list resource_claim_statuses;
+    struct extended_claim_status *extended_resource_claim_status;
+    struct resource_list allocated_resources;      /* pod level */
+    struct resource_requirements *resources;       /* pod level */
+};
+
+struct pod {
+    struct object_meta meta;
+    struct pod_spec spec;
+    struct pod_status status;
+};
+
+struct pod_template {
+    struct object_meta meta; /* labels and annotations */
+    struct pod_spec spec;
+};
+
+/* Succeeded or Failed: it holds nothing any more. */
+bool pod_is_terminal(const struct pod *pod);
+bool pod_is_ready(const struct pod *pod);

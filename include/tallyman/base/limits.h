@@ -1,0 +1,142 @@
+/* limits.h - every queue, loop, body, depth and retry of the project has its bound here.
+ *
+ * Sizes are in bytes unless the name says otherwise. Where a bound is Kubernetes' own, the line
+ * says so; ours are chosen far above honest use and low enough that hostile input can't hurt. */
+#pragma once
+
+#include <stdint.h>
+
+/* base */
+#define ARENA_BLOCK_MIN_BYTES (16u * 1024)
+#define ARENA_KEEP_MAX_BYTES  (1024u * 1024)
+#define GROW_MIN_ITEMS        8u /* first capacity of a growing array */
+#define TEXT_FIRST_BYTES      64
+#define TEXT_LIMIT_BYTES      (64u * 1024 * 1024)    /* what a text may be bounded to at most */
+#define DURATION_MAX_MS       INT64_C(3155760000000) /* 100 years of 365.25 days */
+#define LOG_FIELD_MAX_BYTES   2048
+#define LOG_LINE_MAX_BYTES    (16u * 1024)
+
+/* api: decoding */
+#define DECODE_DEPTH_MAX        64                 /* nesting of one document */
+#define DECODE_TOKEN_MAX_BYTES  (1536u * 1024)     /* one string; etcd's request limit is 1.5 MiB */
+#define DECODE_OBJECT_MAX_BYTES (4u * 1024 * 1024) /* one object's text */
+#define DECODE_LIST_MAX_ITEMS   65536              /* one list inside an object */
+#define DECODE_STRUCT_MAX_BYTES (96u * 1024 * 1024) /* what one object's text may grow to */
+#define DECODE_MAP_SMALL_ITEMS  24                 /* above: duplicate keys are found by sorting */
+#define DECODE_SLICE_BYTES      (64u * 1024)       /* fed to the JSON parser between two checks */
+#define DECODE_PATH_MAX_BYTES   512                /* "spec.template…" in an error */
+#define DECODE_QUOTE_MAX_BYTES  64                 /* how much of a wrong value an error shows */
+#define MANIFEST_FILE_MAX_BYTES (256u * 1024 * 1024)
+#define MANIFEST_FILES_MAX      10000
+#define QUANTITY_TEXT_MAX_BYTES 64
+#define SELECTOR_TERMS_MAX      1024
+
+/* api: CEL. The cost limit is Kubernetes' own for device selectors. */
+#define CEL_EXPRESSION_MAX_BYTES (10u * 1024)
+#define CEL_COST_MAX             1000000
+#define CEL_DEPTH_MAX            64
+#define CEL_HEIGHT_MAX           256                  /* of the tree, macros expanded */
+#define CEL_NODES_MAX            20000                /* macros expanded */
+#define CEL_CHECK_STEPS_MAX      2000000              /* type comparisons of one compilation */
+#define CEL_TYPE_TEXT_MAX_BYTES  128                  /* a type in a message */
+#define CEL_MEMORY_MAX_BYTES     (16u * 1024 * 1024)  /* values of one evaluation */
+#define CEL_WORK_MAX             10000000             /* elements compared or copied in one evaluation */
+#define CEL_RANGE_MAX            1000000              /* lists.range(); cel-go's own */
+#define CEL_VALUE_DEPTH_MAX      512                  /* lists and maps inside each other */
+#define CEL_FORMAT_PRECISION_MAX 300
+#define CEL_REGEX_PROGRAM_MAX    20000                /* instructions of one pattern, repeats expanded */
+#define CEL_REGEX_DEPTH_MAX      64
+#define CEL_REGEX_REPEAT_MAX     1000                 /* RE2's own */
+
+/* core */
+#define MESSAGE_MAX_BYTES              1024 /* a sentence in an Admission */
+#define RESOURCE_NAMES_MAX       4096
+#define POD_SETS_MAX                   16
+#define CLAIM_SHARERS_MAX              256 /* Kubernetes: ResourceClaim.status.reservedFor */
+#define GANG_PODS_MAX                  100000
+#define EXACT_FIT_NODES_MAX            16 /* brute force up to here, the heuristic beyond */
+#define POSITION_EXACT_MAX             100
+#define POSITION_REFRESH_MS            10000
+#define JOB_WRITES_IN_FLIGHT_MAX       64
+#define ADMISSION_WRITES_IN_FLIGHT_MAX 32
+#define WRITE_RETRIES_MAX              10
+#define WRITE_RETRY_BASE_MS            500
+#define WRITE_RETRY_MAX_MS             60000
+#define WRITE_REFUSED_RETRY_MS   5000 /* a suspension that the API server refused */
+#define STATUS_INTERVAL_MS       2000 /* between two status writes of one Queue */
+
+/* base: metrics */
+#define METRIC_SERIES_MAX      10000u
+#define METRIC_LABEL_MAX_BYTES 256u
+#define METRIC_COLLECTORS_MAX  8u
+#define METRICS_MAX            128u
+#define METRIC_BUCKETS_MAX     32u
+
+/* store. LMDB's own limit for keys is 511 bytes. The map's bound leaves room for both histories at
+ * their largest, twice over: a transaction copies the pages that it changes. */
+#define STORE_KEY_MAX_BYTES     400u
+#define STORE_RECORD_MAX_BYTES  (8u * 1024 * 1024)
+#define STORE_BATCH_MAX_BYTES   (32u * 1024 * 1024)
+#define STORE_QUEUE_MAX_BATCHES 8192u
+#define STORE_QUEUE_MAX_BYTES   (64u * 1024 * 1024)
+#define STORE_TXN_MAX_BYTES     (32u * 1024 * 1024) /* batches that share one transaction */
+#define STORE_OWED_MAX_BYTES    (16u * 1024 * 1024)
+#define STORE_MAP_FIRST_BYTES   (8u * 1024 * 1024)
+#define STORE_MAP_MAX_BYTES     (1024u * 1024 * 1024)
+#define STORE_JOURNAL_MAX_BYTES (128u * 1024 * 1024)
+#define STORE_JOURNAL_KEEP_MS   INT64_C(604800000) /* 7 days */
+#define STORE_LEDGER_MAX_BYTES  (256u * 1024 * 1024)
+#define STORE_LEDGER_KEEP_MS    INT64_C(34560000000) /* 400 days */
+#define STORE_PRUNE_RECORDS_MAX 1024u                /* on top of what a transaction adds */
+#define STORE_BAD_FILES_MAX     3u
+#define STORE_RETRY_BASE_MS     1000u
+#define STORE_RETRY_MAX_MS      60000u
+#define STORE_CHECK_CPU_S       120u /* of the child that walks the file */
+#define STORE_TREE_DEPTH_MAX    32u  /* LMDB's own */
+
+/* http */
+#define HTTP_CONNECTIONS_MAX        64u
+#define HTTP_CONNECTIONS_PER_IP_MAX 32u
+#define HTTP_CONNECTION_BYTES       (16u * 1024)
+#define HTTP_BACKLOG                64
+#define HTTP_SWEEP_MS               1000u
+#define HTTP_IDLE_S                 15u
+#define HTTP_REQUEST_S              30u
+
+/* kube */
+#define KUBE_CONFIG_FILE_MAX_BYTES (4u * 1024 * 1024)
+#define KUBE_CONFIG_FILES_MAX      64
+#define KUBE_RESPONSE_MAX_BYTES    (8u * 1024 * 1024) /* one answer that is kept whole */
+#define KUBE_REFUSAL_MAX_BYTES     (256u * 1024)      /* the body of an error */
+#define KUBE_HEADERS_MAX_BYTES     (256u * 1024)
+#define KUBE_INFLATE_CHUNK_BYTES   (32u * 1024)
+#define KUBE_IN_FLIGHT_MAX         96 /* a server allows 100 streams per HTTP/2 connection */
+#define KUBE_CONNECTIONS_MAX       16 /* for requests, where HTTP/2 isn't served */
+#define KUBE_QUEUE_MAX             65536
+#define KUBE_IDLE_HANDLES_MAX      32 /* curl handles kept for the next request */
+#define KUBE_METRIC_SERIES_MAX     512
+#define KUBE_LIST_PAGE_ITEMS       500
+#define KUBE_CONNECT_TIMEOUT_MS    10000
+#define KUBE_REQUEST_TIMEOUT_MS    30000
+#define KUBE_WATCH_MS              1800000 /* a stream lasts this long at most, half of it at least */
+#define KUBE_WATCH_IDLE_MS         150000  /* bookmarks come about once a minute */
+#define KUBE_INITIAL_IDLE_MS       30000   /* silence before the initial objects are complete */
+#define KUBE_DEADLINE_SLACK_MS     5000    /* a clean end so near the deadline is the deadline */
+#define KUBE_WATCH_LIST_RETRY_MS   1800000 /* a server without WatchList is asked again */
+#define KUBE_RETRY_BASE_MS         500
+#define KUBE_RETRY_MAX_MS          30000
+#define KUBE_RETRY_AFTER_MAX_MS    120000
+#define KUBE_ABSENT_RETRY_MS       5000
+#define KUBE_ABSENT_RETRY_MAX_MS   30000
+#define KUBE_ABSENT_GRACE_MS       10000 /* how long a kind must be gone before its objects are */
+#define KUBE_TOKEN_REREAD_MS       50000
+#define KUBE_TOKEN_MAX_BYTES       (256u * 1024)
+#define KUBE_EXEC_TIMEOUT_MS       30000
+#define KUBE_EXEC_OUTPUT_MAX_BYTES (1024u * 1024)
+#define KUBE_EXEC_ERRORS_MAX_BYTES 4096  /* what is kept of a plugin's complaints */
+#define KUBE_EXEC_EXPIRY_MARGIN_MS 10000 /* credentials are renewed that long before they end */
+#define KUBE_EVENT_NOTE_MAX_BYTES  1024  /* Kubernetes: events.k8s.io/v1 */
+#define KUBE_EVENT_WORD_MAX_BYTES  128   /* the same: reason, action, reportingInstance */
+
+/* api: counting */
+#define POD_RESOURCES_MAX 128 /* different resources that one pod may name */

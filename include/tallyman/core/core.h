@@ -1,0 +1,232 @@
+/* core.h - the decisions: an event in, a list of things to do out.
+ *
+ * The core is a pure function of its events: no clock, no I/O, no randomness, so that the same
+ * events give the same effects byte for byte. Time arrives in the event. A gang is a Job that
+ * names a queue: it starts whole, waits whole, stops whole.
+ *
+ * Contract with the driver:
+ * - every object of every kind is fed as EVENT_OBJECT and EVENT_DELETED, and EVENT_SYNCED once a
+ *   kind's first listing is complete (or the kind is absent); nothing is decided before all kinds
+ *   are synced;
+ * - every effect with an id ends in exactly one EVENT_EFFECT_DONE;
+ * - effects are idempotent: a driver may send one again until it gets a definite answer;
+ * - at effects.wake_at_ms at the latest, a tick (any event) follows. */
+#pragma once
+
+#include "tallyman/api/admission.h"
+#include "tallyman/api/job.h"
+#include "tallyman/api/kinds.h"
+#include "tallyman/api/queue.h"
+#include "tallyman/base/arena.h"
+#include "tallyman/base/err.h"
+#include "tallyman/core/reason.h"
+
+struct core;
+
+enum event_kind {
+    EVENT_OBJECT = 1,  /* `object` is new or changed */
+    EVENT_DELETED,     /* `object` is gone (its last state) */
+    EVENT_SYNCED,      /* `synced_kind` has been listed whole */
+    EVENT_TICK,        /* time has passed */
+    EVENT_EFFECT_DONE, /* `done` */
+};
+
+enum effect_outcome {
+    EFFECT_OK = 1,
+    EFFECT_CONFLICT, /* somebody changed the object first; the watch will show it */
+    EFFECT_GONE,     /* the object, or that incarnation of it, is no more */
+    EFFECT_REFUSED,  /* the API server said no; `message` quotes it */
+};
+
+struct effect_done {
+    uint64_t effect_id;
+    enum effect_outcome outcome;
+    struct str resource_version; /* of the object after the write; absent unless OK */
+    struct str message;          /* absent unless REFUSED */
+};
+
+struct event {
+    int64_t now_ms; /* never smaller than the event's before it; the core takes the larger */
+    enum event_kind kind;
+    struct object object; /* borrowed for the step */
+    enum object_kind synced_kind;
+    struct effect_done done; /* borrowed for the step */
+};
+
+enum effect_kind {
+    EFFECT_PATCH_JOB = 1,   /* `patch`, guarded by uid and resourceVersion */
+    EFFECT_WRITE_ADMISSION, /* content by core_admission_content() when it is sent */
+    EFFECT_DELETE_ADMISSION, /* of that uid: another Job's of the same name, or nobody's any more */
+    EFFECT_RECORD_EVENT,    /* `note` */
+    EFFECT_WRITE_STATUS,    /* of a Queue, Cohort or ResourceFlavor; core_status_content() */
+    EFFECT_SET_FINALIZER,   /* of a Queue: `finalizer_wanted` */
+    EFFECT_PERSIST,         /* `memory`; no answer */
+    EFFECT_LEDGER,          /* `transition`; no answer */
+};
+
+enum job_patch_purpose { PATCH_ADMIT = 1, PATCH_SUSPEND, PATCH_RESTORE };
+
+/* One merge PATCH of a Job. Absent members are left alone. */
+struct job_patch {
+    enum job_patch_purpose purpose;
+    struct opt_bool suspend;
+    struct str record; /* annotation tallyman.dev/admission; see removes_record */
+    bool removes_record;
+    struct str suspended; /* annotation tallyman.dev/suspended */
+    bool removes_suspended;
+    bool sets_hold;                   /* annotation tallyman.dev/hold: "true" */
+    struct string_map node_selector;  /* an absent value removes the key */
+    bool sets_tolerations;            /* the whole list; empty removes it */
+    struct toleration_list tolerations;
+    struct opt_int parallelism;
+};
+
+/* One Event on a Job. */
+struct event_note {
+    bool is_warning;
+    const char *reason; /* static, CamelCase */
+    const char *action; /* static, CamelCase */
+    struct str text;
+};
+
+/* Soft state of a gang, kept by the store and carried by its Admission too. */
+struct gang_memory {
+    int64_t requeue_count;
+    int64_t requeue_at_ms; /* 0: none */
+    int64_t evictions;
+};
+
+/* A line of the metering ledger: the gang went from one state to another. */
+struct gang_transition {
+    int64_t at_ms;
+    const char *from; /* static; state names as in an Admission */
+    const char *to;
+    struct str cause; /* absent: none */
+    struct str queue;
+    int64_t pods;
+    struct str amounts; /* "cpu=4000m gpu.example.com=4" */
+};
+
+struct effect {
+    uint64_t id; /* 0: no answer wanted */
+    enum effect_kind kind;
+    enum object_kind object_kind;
+    struct str namespace_name;
+    struct str name;
+    struct str uid;
+    struct str resource_version;
+    struct job_patch patch;
+    struct event_note note;
+    struct gang_memory memory;
+    struct gang_transition transition;
+    bool finalizer_wanted;
+    bool is_urgent; /* an Admission of a gang that was just admitted goes before the others */
+};
+
+/* What a step asks for. Items and their texts are borrowed from `arena` until it is reset. */
+struct effects {
+    struct arena *arena; /* brought by the caller */
+    struct effect *items;
+    uint32_t count;
+    uint32_t capacity;
+    int64_t wake_at_ms; /* INT64_MAX: nothing is due */
+};
+
+struct core_options {
+    int64_t stuck_node_ms; /* pods on a node NotReady for so long hold no quota; 0: 5 min */
+};
+
+/* Owned; core_free(). */
+struct core *core_new(const struct core_options *options);
+void core_free(struct core *core); /* NULL is fine */
+
+/* Takes in one event and decides. `effects` is filled anew. A malformed object is an RC_INVALID with
+ * a sentence and changes nothing. */
+NODISCARD struct rc core_step(struct core *core, const struct event *event,
+                              struct effects *ret_effects, struct err *err);
+
+/* -- questions ---------------------------------------------------------------------------------- */
+
+enum decision {
+    DECISION_ADMIT = 1,
+    DECISION_PREEMPT,
+    DECISION_WAIT,
+    DECISION_HELD,
+    DECISION_INVALID,
+    DECISION_KEEP,
+    DECISION_EVICT,
+};
+
+const char *decision_name(enum decision decision);
+
+struct decided_pod_set {
+    struct str name;
+    int64_t count;
+    struct string_map flavors; /* resource -> flavor */
+};
+
+struct decided_gang {
+    struct str namespace_name;
+    struct str name;
+    struct str uid;
+    struct str queue;
+    enum decision decision;
+    struct decided_pod_set pod_sets[1]; /* a Job has one */
+    uint32_t pod_set_count;
+    enum reason reason;
+    struct str message;
+    int64_t position; /* from 1; 0: none */
+};
+
+struct decided_list {
+    struct decided_gang *items; /* ordered by queue, position, namespace, name */
+    uint32_t count;
+};
+
+/* Where every gang stands after the last step. Borrowed from `arena`. */
+struct decided_list core_decisions(const struct core *core, struct arena *arena);
+
+/* What the Admission of that gang says now; false if there is no such gang any more or nothing has
+ * to be written. The core remembers it as on its way. Borrowed from `arena`. */
+bool core_admission_content(struct core *core, struct str job_uid, struct arena *arena,
+                            struct admission *ret_admission);
+
+/* The object with its status as it should be now, to be written by its kind. */
+struct status_content {
+    enum object_kind kind;
+    struct queue queue; /* the one of that kind is filled, meta.name and status only */
+    struct cohort cohort;
+    struct resource_flavor flavor;
+};
+
+/* The status of a Queue, Cohort or ResourceFlavor; false if it is gone or unchanged. */
+bool core_status_content(struct core *core, enum object_kind kind, struct str name,
+                         struct arena *arena, struct status_content *ret_content);
+
+/* How many gangs, nodes and shapes the last step looked at: for tests of what an event costs. */
+struct core_cost {
+    uint32_t gangs_visited;
+    uint32_t nodes_visited;
+    uint32_t gangs_admitted;
+};
+
+struct core_cost core_last_cost(const struct core *core);
+
+struct queue_figures {
+    struct str queue;
+    int64_t pending;
+    int64_t admitted;
+    struct usage_flavor_list usage;
+};
+
+struct queue_figures_list {
+    struct queue_figures *items;
+    uint32_t count;
+};
+
+/* For /metrics. Borrowed from `arena`. */
+struct queue_figures_list core_queue_figures(const struct core *core, struct arena *arena);
+
+/* Checks every invariant of the ledger (sum of reservations = usage, nothing negative) and asserts.
+ * Costly; tests call it after each step. */
+void core_assert_consistent(const struct core *core);

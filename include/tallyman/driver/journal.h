@@ -1,0 +1,28 @@
+/* journal.h - events and decisions as lines of JSON, so that a run can be played again.
+ *
+ * An event line: {"now":…,"event":"object","kind":"Job","object":{…}}. A decision line has the effects
+ * of one event in short: {"decisions":["…"]}. Objects are written by their schema, so only what
+ * Tallyman looks at is in the journal, and the same event always gives the same bytes. */
+#pragma once
+
+#include "tallyman/core/core.h"
+
+/* One line without its newline, borrowed from the arena. */
+struct str journal_event_line(struct arena *arena, const struct event *event);
+/* What a step decided, one readable line per effect that changes something outside; empty if there
+ * is none. Borrowed from the arena. */
+struct str journal_decision_text(struct arena *arena, const struct effects *effects);
+/* As a line of the journal; absent if there is nothing to say. */
+struct str journal_decision_line(struct arena *arena, const struct effects *effects);
+
+enum journal_line_kind { JOURNAL_EVENT = 1, JOURNAL_DECISION };
+
+struct journal_line {
+    enum journal_line_kind kind;
+    struct event event;         /* JOURNAL_EVENT; borrowed from the arena */
+    struct str decision_text;   /* JOURNAL_DECISION */
+};
+
+/* RC_INVALID: the line isn't one of a journal. */
+NODISCARD struct rc journal_parse_line(struct arena *arena, struct str line,
+                                       struct journal_line *ret_line, struct err *err);
