@@ -5,8 +5,8 @@
 
 /* -- utf8.c ------------------------------------------------------------------------------------ */
 
-/* The length of the longest prefix that is well-formed UTF-8: no overlong form, no surrogate, nothing
- * above U+10FFFF. s.len: all of it. */
+/* The length of the longest prefix that is well-formed UTF-8: no overlong form, no surrogate,
+ * nothing above U+10FFFF. s.len: all of it. */
 size_t utf8_valid_bytes(struct str s);
 /* True if `s` is well-formed UTF-8 as a whole. */
 bool utf8_is_valid(struct str s);

@@ -82,7 +82,8 @@ static void quote_token(const struct token *token, char quote[DECODE_QUOTE_MAX_B
     case TOKEN_ARRAY_END:
         break;
     }
-    snprintf(quote, DECODE_QUOTE_MAX_BYTES + 8, "%s" STR_FMT "%s%s", mark, STR_ARG(cut), more, mark);
+    snprintf(quote, DECODE_QUOTE_MAX_BYTES + 8, "%s" STR_FMT "%s%s", mark, STR_ARG(cut), more,
+             mark);
     for (char *p = quote; *p != '\0'; p++) {
         if ((unsigned char)*p < 0x20 || *p == 0x7F) {
             *p = '?';
@@ -95,6 +96,11 @@ struct rc decode_wrong(const struct token *token, const char *right, struct err 
     char quote[DECODE_QUOTE_MAX_BYTES + 8];
 
     quote_token(token, quote);
+    /* "n" for a name comes as false: show what stands in the file. */
+    if (token->kind == TOKEN_BOOL && token->text.len > 0 && !str_eq_c(token->text, quote)) {
+        return err_set(err, RC_INVALID, STR_FMT ", which YAML reads as %s, is not %s",
+                       STR_ARG(token->text), quote, right);
+    }
     return err_set(err, RC_INVALID, "%s is not %s", quote, right);
 }
 

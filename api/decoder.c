@@ -1,13 +1,13 @@
 /* decoder.c - tokens to one struct, by its schema.
  *
- * A stack of frames says where in the struct the next token belongs. Nothing is kept of a field that
- * no schema names. A key given twice counts as given last, as in Go. */
+ * A stack of frames says where in the struct the next token belongs. Nothing is kept of a field
+ * that no schema names. A key given twice counts as given last, as in Go. */
 #include "codec_private.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "decode_map.h"
 #include "decode_value.h"
 #include "tallyman/api/quantity.h"
 #include "tallyman/base/alloc.h"
@@ -23,10 +23,10 @@ struct frame {
     enum frame_kind kind;
     uint32_t capacity;           /* FRAME_LIST, FRAME_MAP: room in the items */
     const struct schema *schema; /* FRAME_OBJECT */
-    const struct field *field;   /* FRAME_OBJECT: whose value comes next, NULL if no schema names it;
-                                    else the list's or map's own field */
-    char *at;                    /* the struct, or the {items, count}; borrowed from the arena */
-    struct str key;              /* FRAME_MAP: whose value comes next; borrowed from the arena */
+    const struct field *field; /* FRAME_OBJECT: whose value comes next, NULL if no schema names it;
+                                  else the list's or map's own field */
+    char *at;                  /* the struct, or the {items, count}; borrowed from the arena */
+    struct str key;            /* FRAME_MAP: whose value comes next; borrowed from the arena */
 };
 
 struct decoder {
@@ -145,81 +145,13 @@ static struct rc decoder_append(struct decoder *decoder, struct frame *frame, ch
     return RC_SUCCESS;
 }
 
-/* -- maps: a key given twice ------------------------------------------------------------------- */
-
-struct keyed_place {
-    struct str key;
-    uint32_t index;
-};
-
-static int keyed_place_compare(const void *a, const void *b)
-{
-    const struct keyed_place *left = a;
-    const struct keyed_place *right = b;
-    int order = str_compare(left->key, right->key);
-
-    return order != 0 ? order : (left->index > right->index) - (left->index < right->index);
-}
-
-/* All items of maps begin with their key. */
-static struct str item_key(const struct any_list *list, uint32_t index, size_t bytes)
-{
-    struct str key;
-
-    memcpy(&key, (const char *)list->items + index * bytes, sizeof(key));
-    return key;
-}
-
-static bool map_has_duplicate(const struct any_list *list, size_t bytes)
-{
-    for (uint32_t i = 1; i < list->count; i++) {
-        struct str key = item_key(list, i, bytes);
-
-        for (uint32_t j = 0; j < i; j++) {
-            if (str_eq(key, item_key(list, j, bytes))) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* Drops all but the last item of each key; the order of what stays is kept. */
-static void map_drop_duplicates(struct decoder *decoder, struct any_list *list, size_t bytes)
-{
-    struct keyed_place *places = ARENA_ARRAY(decoder->arena, struct keyed_place, list->count);
-    bool *is_dropped = ARENA_ARRAY(decoder->arena, bool, list->count);
-    char *items = list->items;
-    uint32_t kept = 0;
-
-    for (uint32_t i = 0; i < list->count; i++) {
-        places[i] = (struct keyed_place){item_key(list, i, bytes), i};
-    }
-    qsort(places, list->count, sizeof(places[0]), keyed_place_compare);
-    for (uint32_t i = 1; i < list->count; i++) {
-        is_dropped[places[i - 1].index] = str_eq(places[i - 1].key, places[i].key);
-    }
-    for (uint32_t i = 0; i < list->count; i++) {
-        if (!is_dropped[i]) {
-            memmove(items + kept * bytes, items + i * bytes, bytes);
-            kept++;
-        }
-    }
-    list->count = kept;
-}
-
 static void map_finish(struct decoder *decoder, const struct frame *frame)
 {
-    size_t bytes = item_bytes(frame->field);
     struct any_list list;
 
     memcpy(&list, frame->at, sizeof(list));
-    /* Comparing each with each is the faster way for the handful that a map usually has. */
-    if (list.count > 1 &&
-        (list.count > DECODE_MAP_SMALL_ITEMS || map_has_duplicate(&list, bytes))) {
-        map_drop_duplicates(decoder, &list, bytes);
-        memcpy(frame->at, &list, sizeof(list));
-    }
+    map_drop_duplicates(decoder->arena, &list, item_bytes(frame->field));
+    memcpy(frame->at, &list, sizeof(list));
 }
 
 /* -- values ------------------------------------------------------------------------------------ */
@@ -254,8 +186,8 @@ static struct rc begin_object(struct decoder *decoder, const struct schema *sche
     if (token->kind != TOKEN_OBJECT_START) {
         return decode_wrong(token, "an object", err);
     }
-    return decoder_push(decoder,
-                        &(struct frame){.kind = FRAME_OBJECT, .schema = schema, .at = at}, err);
+    return decoder_push(decoder, &(struct frame){.kind = FRAME_OBJECT, .schema = schema, .at = at},
+                        err);
 }
 
 static struct rc begin_object_ptr(struct decoder *decoder, const struct schema *schema, char *at,
@@ -324,14 +256,13 @@ static struct rc decode_item(struct decoder *decoder, struct frame *frame,
         return decode_scalar(decoder->arena, FIELD_STRING, item, is_null ? &empty : token, err);
     case FIELD_STRING_MAP:
         return decode_scalar(decoder->arena, FIELD_STRING,
-                             item + offsetof(struct string_pair, value),
-                             is_null ? &empty : token, err);
+                             item + offsetof(struct string_pair, value), is_null ? &empty : token,
+                             err);
     case FIELD_RESOURCE_LIST:
         return decode_amount(decoder->arena, item, token, err);
     case FIELD_OBJECT_LIST:
     case FIELD_OBJECT_MAP:
-        return is_null ? RC_SUCCESS
-                       : begin_object(decoder, field->schema, item, token, err);
+        return is_null ? RC_SUCCESS : begin_object(decoder, field->schema, item, token, err);
     case FIELD_STRING:
     case FIELD_BOOL:
     case FIELD_INT:
@@ -352,8 +283,7 @@ static const struct field *schema_find_field(const struct schema *schema, struct
     for (uint32_t i = 0; i < schema->field_count; i++) {
         const char *field_name = schema->fields[i].name;
 
-        if (field_name[0] == (name.len == 0 ? '\0' : name.ptr[0]) &&
-            str_eq_c(name, field_name)) {
+        if (field_name[0] == (name.len == 0 ? '\0' : name.ptr[0]) && str_eq_c(name, field_name)) {
             return &schema->fields[i];
         }
     }

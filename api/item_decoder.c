@@ -35,9 +35,8 @@ void item_decoder_begin(struct item_decoder *item, const struct kind_info *kind,
 /* A server asked for metadata alone answers with kind PartialObjectMetadata. */
 static void check_kind(struct item_decoder *item, const struct token *token)
 {
-    bool is_right = token->kind == TOKEN_STRING &&
-                    (str_eq_c(token->text, item->kind->name) ||
-                     str_eq_c(token->text, "PartialObjectMetadata"));
+    bool is_right = token->kind == TOKEN_STRING && (str_eq_c(token->text, item->kind->name) ||
+                                                    str_eq_c(token->text, "PartialObjectMetadata"));
 
     if (!is_right && token->kind != TOKEN_NULL && !item->is_malformed) {
         struct rc rc = err_set(&item->why, RC_INVALID, "kind: \"" STR_FMT "\" is not %s",

@@ -1,5 +1,5 @@
-/* item_decoder.h - one object after the other out of a stream of tokens, where an object that doesn't
- * decode must not end the stream. Watches and lists are built on it. */
+/* item_decoder.h - one object after the other out of a stream of tokens, where an object that
+ * doesn't decode must not end the stream. Watches and lists are built on it. */
 #pragma once
 
 #include "tallyman/api/codec.h"

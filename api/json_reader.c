@@ -1,11 +1,11 @@
 /* json_reader.c - JSON text to tokens, over yajl.
  *
- * yajl keeps a token that is cut by the end of a chunk in a buffer that grows without a bound, reads
- * it from its start again with every further chunk, and keeps any depth. So it is fed in slices, and
- * what follows a cut token is held back here until the token's end has come: each byte is read twice
- * at most, however small the chunks. After each slice the bytes since the last token and since the
- * object's start are compared with their limits. yajl checks UTF-8 too loosely for us; that is done
- * here, on whole texts.
+ * yajl keeps a token that is cut by the end of a chunk in a buffer that grows without a bound,
+ * reads it from its start again with every further chunk, and keeps any depth. So it is fed in
+ * slices, and what follows a cut token is held back here until the token's end has come: each byte
+ * is read twice at most, however small the chunks. After each slice the bytes since the last token
+ * and since the object's start are compared with their limits. yajl checks UTF-8 too loosely for
+ * us; that is done here, on whole texts.
  *
  * A lone surrogate escape (\ud800) is replaced by yajl; Kubernetes' own encoder writes none. */
 #include "codec_private.h"
@@ -77,29 +77,29 @@ static int reader_token(struct json_reader *reader, const struct token *token)
     if (reader->depth == 0) {
         reader->object_offset = reader->token_offset;
     } else if (reader->token_offset - reader->object_offset > reader->object_max_bytes) {
-        return reader_stop(reader, err_set(reader->err, RC_LIMIT,
-                                           "the object is longer than %zu bytes",
-                                           reader->object_max_bytes));
+        return reader_stop(reader,
+                           err_set(reader->err, RC_LIMIT, "the object is longer than %zu bytes",
+                                   reader->object_max_bytes));
     }
     struct rc rc = reader->sink.on_token(reader->sink.ctx, token, reader->err);
 
     return rc_failed(rc) ? reader_stop(reader, rc) : 1;
 }
 
-static int reader_text(struct json_reader *reader, enum token_kind kind, const void *ptr, size_t len)
+static int reader_text(struct json_reader *reader, enum token_kind kind, const void *ptr,
+                       size_t len)
 {
     struct token token = {.kind = kind, .text = {len == 0 ? "" : ptr, len}};
 
     if (len > DECODE_TOKEN_MAX_BYTES) {
-        return reader_stop(reader,
-                           err_set(reader->err, RC_LIMIT, "a text is longer than %u bytes",
-                                   DECODE_TOKEN_MAX_BYTES));
+        return reader_stop(reader, err_set(reader->err, RC_LIMIT, "a text is longer than %u bytes",
+                                           DECODE_TOKEN_MAX_BYTES));
     }
     if (!utf8_is_valid(token.text)) {
-        return reader_stop(reader, err_set(reader->err, RC_INVALID,
-                                           "not JSON at byte %zu: a text isn't valid UTF-8",
-                                           reader->slice_offset +
-                                               yajl_get_bytes_consumed(reader->yajl)));
+        return reader_stop(reader,
+                           err_set(reader->err, RC_INVALID,
+                                   "not JSON at byte %zu: a text isn't valid UTF-8",
+                                   reader->slice_offset + yajl_get_bytes_consumed(reader->yajl)));
     }
     return reader_token(reader, &token);
 }
@@ -109,9 +109,9 @@ static int reader_start(struct json_reader *reader, enum token_kind kind)
     struct token token = {.kind = kind};
 
     if (reader->depth >= DECODE_DEPTH_MAX) {
-        return reader_stop(reader, err_set(reader->err, RC_LIMIT,
-                                           "the text is nested deeper than %d levels",
-                                           DECODE_DEPTH_MAX));
+        return reader_stop(reader,
+                           err_set(reader->err, RC_LIMIT,
+                                   "the text is nested deeper than %d levels", DECODE_DEPTH_MAX));
     }
     int go_on = reader_token(reader, &token);
 
@@ -204,8 +204,7 @@ static const struct {
     {"after key and value, inside map, I expect ',' or '}'", "',' or '}' is missing"},
     {"after array element, I expect ',' or ']'", "',' or ']' is missing"},
     {"invalid character inside string.", "a control character in a text; it has to be escaped"},
-    {"probable comment found in input text, comments are not enabled.",
-     "a comment; JSON has none"},
+    {"probable comment found in input text, comments are not enabled.", "a comment; JSON has none"},
 };
 
 /* "parse error: premature EOF\n" without its head and its tail. */
@@ -221,8 +220,7 @@ static struct str yajl_sentence(const char *text)
     return s;
 }
 
-static struct rc reader_set_syntax_error(struct json_reader *reader, size_t offset,
-                                         struct err *err)
+static struct rc reader_set_syntax_error(struct json_reader *reader, size_t offset, struct err *err)
 {
     unsigned char *text = yajl_get_error(reader->yajl, 0, NULL, 0);
     struct str said = yajl_sentence((const char *)text);
@@ -233,8 +231,8 @@ static struct rc reader_set_syntax_error(struct json_reader *reader, size_t offs
             plain = str_from_c(sentences[i].plain);
         }
     }
-    struct rc rc = err_set(err, RC_INVALID, "not JSON at byte %zu: " STR_FMT, offset,
-                           STR_ARG(plain));
+    struct rc rc =
+        err_set(err, RC_INVALID, "not JSON at byte %zu: " STR_FMT, offset, STR_ARG(plain));
 
     yajl_free_error(reader->yajl, text);
     return rc;
@@ -306,13 +304,14 @@ static struct rc reader_check_lengths(struct json_reader *reader, struct err *er
     return RC_SUCCESS;
 }
 
+/* As yajl sees it: it takes \v and \f too, which JSON doesn't know. */
 static bool is_space(char c)
 {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Goes on through a cut token; the bytes of `s` up to its end, that one included, or s.len if it isn't
- * in there: then *cut is where the token stands by now. */
+/* Goes on through a cut token; the bytes of `s` up to its end, that one included, or s.len if it
+ * isn't in there: then *cut is where the token stands by now. */
 static size_t find_token_end(enum cut_token *cut, struct str s)
 {
     for (size_t i = 0; i < s.len; i++) {
@@ -334,8 +333,8 @@ static size_t find_token_end(enum cut_token *cut, struct str s)
 static void reader_find_cut(struct json_reader *reader, struct str slice)
 {
     size_t behind_bytes = reader->slice_offset - reader->token_offset;
-    struct str left = str_skip(slice, slice.len - (behind_bytes < slice.len ? behind_bytes
-                                                                             : slice.len));
+    struct str left =
+        str_skip(slice, slice.len - (behind_bytes < slice.len ? behind_bytes : slice.len));
 
     while (left.len > 0 && (is_space(left.ptr[0]) || strchr(",:", left.ptr[0]) != NULL)) {
         left = str_skip(left, 1);
@@ -436,9 +435,8 @@ static struct rc reader_complete(struct json_reader *reader, struct err *err)
     if (status == yajl_status_client_canceled) {
         return reader->stopped;
     }
-    return status == yajl_status_ok
-               ? RC_SUCCESS
-               : reader_set_syntax_error(reader, reader->slice_offset, err);
+    return status == yajl_status_ok ? RC_SUCCESS
+                                    : reader_set_syntax_error(reader, reader->slice_offset, err);
 }
 
 struct rc json_reader_finish(struct json_reader *reader, struct err *err)

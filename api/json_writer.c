@@ -114,8 +114,8 @@ void json_string(struct json_writer *writer, struct str value)
 {
     struct str s = utf8_is_valid(value) ? value : mend_utf8(&writer->scratch, value);
 
-    gen_check(yajl_gen_string(writer->gen, (const unsigned char *)(s.ptr == NULL ? "" : s.ptr),
-                              s.len));
+    gen_check(
+        yajl_gen_string(writer->gen, (const unsigned char *)(s.ptr == NULL ? "" : s.ptr), s.len));
 }
 
 void json_key_str(struct json_writer *writer, struct str key)

@@ -1,4 +1,5 @@
-/* list_decoder.c - {"metadata":…,"items":[…]}: each item is handed on as soon as it has been read. */
+/* list_decoder.c - {"metadata":…,"items":[…]}: each item is handed on as soon as it has been read.
+ */
 #include "codec_private.h"
 
 #include <assert.h>
@@ -38,8 +39,8 @@ static void list_restart(struct list_decoder *decoder)
 static struct rc end_meta(struct list_decoder *decoder, struct err *err)
 {
     if (decoder->meta.is_malformed) {
-        return err_set(err, RC_INVALID, "the list of %s: metadata: " STR_FMT,
-                       decoder->kind->plural, STR_ARG(err_text(&decoder->meta.why)));
+        return err_set(err, RC_INVALID, "the list of %s: metadata: " STR_FMT, decoder->kind->plural,
+                       STR_ARG(err_text(&decoder->meta.why)));
     }
     decoder->has_meta = true;
     return RC_SUCCESS;
@@ -69,8 +70,7 @@ static struct rc take_meta_token(struct list_decoder *decoder, const struct toke
 }
 
 /* "JobList", or a list of metadata alone. An error's Status isn't one. */
-static struct rc take_kind(struct list_decoder *decoder, const struct token *token,
-                           struct err *err)
+static struct rc take_kind(struct list_decoder *decoder, const struct token *token, struct err *err)
 {
     if (token->kind == TOKEN_STRING && str_ends_with(token->text, STR("List"))) {
         return RC_SUCCESS;

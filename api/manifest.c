@@ -89,8 +89,7 @@ static void read_meta_head(const struct manifest_reader *reader, uint32_t at,
     if (reader->tokens[at].kind != TOKEN_OBJECT_START) {
         return;
     }
-    for (uint32_t i = at + 1; reader->tokens[i].kind == TOKEN_KEY;
-         i = value_end(reader, i + 1)) {
+    for (uint32_t i = at + 1; reader->tokens[i].kind == TOKEN_KEY; i = value_end(reader, i + 1)) {
         struct str key = token_text(&reader->tokens[i]);
         struct str value = token_text(&reader->tokens[i + 1]);
 
@@ -106,8 +105,7 @@ static struct manifest_head read_head(const struct manifest_reader *reader, uint
 {
     struct manifest_head head = {0};
 
-    for (uint32_t i = at + 1; reader->tokens[i].kind == TOKEN_KEY;
-         i = value_end(reader, i + 1)) {
+    for (uint32_t i = at + 1; reader->tokens[i].kind == TOKEN_KEY; i = value_end(reader, i + 1)) {
         struct str key = token_text(&reader->tokens[i]);
 
         if (str_eq_c(key, "apiVersion")) {
@@ -166,8 +164,7 @@ static struct rc decode_tokens(struct manifest_reader *reader, const struct sche
 
     for (uint32_t i = at; i < end; i++) {
         const struct recorded_token *recorded = &reader->tokens[i];
-        struct token token = {recorded->kind, recorded->boolean,
-                              {recorded->text, recorded->len}};
+        struct token token = {recorded->kind, recorded->boolean, {recorded->text, recorded->len}};
 
         *ret_line = recorded->line;
         TRY(sink.on_token(sink.ctx, &token, err));
@@ -218,7 +215,8 @@ static struct rc take_object(struct manifest_reader *reader, struct manifest_hea
     return rc_failed(rc) ? object_error(reader, rc, head, manifest.line, err) : rc;
 }
 
-/* `kind: List`, or `kind: JobList` as a server answers: there the items may leave their kind out. */
+/* `kind: List`, or `kind: JobList` as a server answers: there the items may leave their kind out.
+ */
 static bool head_is_list(const struct manifest_head *head)
 {
     return head->items != 0 && str_ends_with(head->kind, STR("List"));
@@ -233,10 +231,10 @@ static struct rc take_list(struct manifest_reader *reader, const struct manifest
     enum token_kind kind = reader->tokens[list->items].kind;
 
     if (kind != TOKEN_ARRAY_START && kind != TOKEN_NULL) {
-        return place_error(reader,
-                           err_set(err, RC_INVALID, STR_FMT ": items: that is not a list",
-                                   STR_ARG(list->kind)),
-                           reader->tokens[list->items].line, err);
+        return place_error(
+            reader,
+            err_set(err, RC_INVALID, STR_FMT ": items: that is not a list", STR_ARG(list->kind)),
+            reader->tokens[list->items].line, err);
     }
     for (uint32_t i = list->items + 1;
          kind == TOKEN_ARRAY_START && reader->tokens[i].kind != TOKEN_ARRAY_END;
@@ -246,21 +244,21 @@ static struct rc take_list(struct manifest_reader *reader, const struct manifest
     return RC_SUCCESS;
 }
 
-/* An object or a list; `list` is the one that it is an item of, or NULL. The recursion is as deep as
- * the text, which has its bound. */
+/* An object or a list; `list` is the one that it is an item of, or NULL. The recursion is as deep
+ * as the text, which has its bound. */
 static struct rc take_value(struct manifest_reader *reader, uint32_t at,
                             const struct manifest_head *list, struct err *err)
 {
     uint32_t line = reader->tokens[at].line;
 
     if (reader->tokens[at].kind != TOKEN_OBJECT_START) {
-        return place_error(reader,
-                           err_set(err, RC_INVALID,
-                                   "a manifest is an object with apiVersion, kind and metadata; "
-                                   "that is %s",
-                                   reader->tokens[at].kind == TOKEN_ARRAY_START ? "a list"
-                                                                                : "a single value"),
-                           line, err);
+        return place_error(
+            reader,
+            err_set(err, RC_INVALID,
+                    "a manifest is an object with apiVersion, kind and metadata; "
+                    "that is %s",
+                    reader->tokens[at].kind == TOKEN_ARRAY_START ? "a list" : "a single value"),
+            line, err);
     }
     struct manifest_head head = read_head(reader, at);
 

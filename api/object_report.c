@@ -13,8 +13,8 @@ static struct rc name_object(const struct kind_info *kind, const struct object_m
     if (str_is_empty(meta->namespace_name)) {
         return err_prefix(why, rc, "%s " STR_FMT, kind->name, STR_ARG(meta->name));
     }
-    return err_prefix(why, rc, "%s " STR_FMT "/" STR_FMT, kind->name,
-                      STR_ARG(meta->namespace_name), STR_ARG(meta->name));
+    return err_prefix(why, rc, "%s " STR_FMT "/" STR_FMT, kind->name, STR_ARG(meta->namespace_name),
+                      STR_ARG(meta->name));
 }
 
 static struct rc report_malformed(const struct watch_handler *handler, struct item_decoder *item,

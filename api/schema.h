@@ -16,33 +16,63 @@
 #define FIELD_LIST_AT(tag, member, item_type)                                                      \
     _Generic(((struct tag *)NULL)->member.items, item_type * : offsetof(struct tag, member))
 
-#define F_STRING(tag, member, json) {json, FIELD_STRING, FIELD_AT(tag, member, struct str), NULL}
-#define F_BOOL(tag, member, json)   {json, FIELD_BOOL, FIELD_AT(tag, member, struct opt_bool), NULL}
-#define F_INT(tag, member, json)    {json, FIELD_INT, FIELD_AT(tag, member, struct opt_int), NULL}
+#define F_STRING(tag, member, json)                                                                \
+    {                                                                                              \
+        json, FIELD_STRING, FIELD_AT(tag, member, struct str), NULL                                \
+    }
+#define F_BOOL(tag, member, json)                                                                  \
+    {                                                                                              \
+        json, FIELD_BOOL, FIELD_AT(tag, member, struct opt_bool), NULL                             \
+    }
+#define F_INT(tag, member, json)                                                                   \
+    {                                                                                              \
+        json, FIELD_INT, FIELD_AT(tag, member, struct opt_int), NULL                               \
+    }
 #define F_QUANTITY(tag, member, json)                                                              \
-    {json, FIELD_QUANTITY, FIELD_AT(tag, member, struct opt_quantity), NULL}
-#define F_TIME(tag, member, json) {json, FIELD_TIME, FIELD_AT(tag, member, struct opt_time), NULL}
+    {                                                                                              \
+        json, FIELD_QUANTITY, FIELD_AT(tag, member, struct opt_quantity), NULL                     \
+    }
+#define F_TIME(tag, member, json)                                                                  \
+    {                                                                                              \
+        json, FIELD_TIME, FIELD_AT(tag, member, struct opt_time), NULL                             \
+    }
 #define F_DURATION(tag, member, json)                                                              \
-    {json, FIELD_DURATION, FIELD_AT(tag, member, struct opt_duration), NULL}
+    {                                                                                              \
+        json, FIELD_DURATION, FIELD_AT(tag, member, struct opt_duration), NULL                     \
+    }
 #define F_STRING_LIST(tag, member, json)                                                           \
-    {json, FIELD_STRING_LIST, FIELD_AT(tag, member, struct str_list), NULL}
+    {                                                                                              \
+        json, FIELD_STRING_LIST, FIELD_AT(tag, member, struct str_list), NULL                      \
+    }
 #define F_STRING_MAP(tag, member, json)                                                            \
-    {json, FIELD_STRING_MAP, FIELD_AT(tag, member, struct string_map), NULL}
+    {                                                                                              \
+        json, FIELD_STRING_MAP, FIELD_AT(tag, member, struct string_map), NULL                     \
+    }
 #define F_RESOURCE_LIST(tag, member, json)                                                         \
-    {json, FIELD_RESOURCE_LIST, FIELD_AT(tag, member, struct resource_list), NULL}
+    {                                                                                              \
+        json, FIELD_RESOURCE_LIST, FIELD_AT(tag, member, struct resource_list), NULL               \
+    }
 /* `of` is the tag of the nested struct; its table is of##_schema. */
 #define F_OBJECT(tag, member, json, of)                                                            \
-    {json, FIELD_OBJECT, FIELD_AT(tag, member, struct of), &of##_schema}
+    {                                                                                              \
+        json, FIELD_OBJECT, FIELD_AT(tag, member, struct of), &of##_schema                         \
+    }
 #define F_OBJECT_PTR(tag, member, json, of)                                                        \
-    {json, FIELD_OBJECT_PTR, FIELD_AT(tag, member, struct of *), &of##_schema}
+    {                                                                                              \
+        json, FIELD_OBJECT_PTR, FIELD_AT(tag, member, struct of *), &of##_schema                   \
+    }
 #define F_OBJECT_LIST(tag, member, json, of)                                                       \
-    {json, FIELD_OBJECT_LIST, FIELD_LIST_AT(tag, member, struct of), &of##_schema}
+    {                                                                                              \
+        json, FIELD_OBJECT_LIST, FIELD_LIST_AT(tag, member, struct of), &of##_schema               \
+    }
 /* The nested struct begins with `struct str key`. */
 #define F_OBJECT_MAP(tag, member, json, of)                                                        \
-    {json, FIELD_OBJECT_MAP,                                                                       \
-     FIELD_LIST_AT(tag, member, struct of) +                                                       \
-         _Generic(((struct of *)NULL)->key, struct str : offsetof(struct of, key)),                \
-     &of##_schema}
+    {                                                                                              \
+        json, FIELD_OBJECT_MAP,                                                                    \
+            FIELD_LIST_AT(tag, member, struct of) + _Generic(((struct of *)NULL)->key, struct str  \
+                                                             : offsetof(struct of, key)),          \
+            &of##_schema                                                                           \
+    }
 
 /* Defines tag##_schema over the array tag##_fields. */
 #define SCHEMA(tag)                                                                                \

@@ -1,4 +1,5 @@
-/* schema_admission.c - Admission (tallyman.dev/v1beta1), and the two annotations that ride on a Job. */
+/* schema_admission.c - Admission (tallyman.dev/v1beta1), and the two annotations that ride on a
+ * Job. */
 #include "schema.h"
 
 #include "tallyman/api/admission.h"
@@ -17,19 +18,15 @@ static const struct field explanation_action_fields[] = {
 static SCHEMA(explanation_action);
 
 static const struct field explanation_resource_fields[] = {
-    F_STRING(explanation_resource, name, "name"),
-    F_STRING(explanation_resource, asked, "asked"),
-    F_STRING(explanation_resource, used, "used"),
-    F_STRING(explanation_resource, free, "free"),
+    F_STRING(explanation_resource, name, "name"),   F_STRING(explanation_resource, asked, "asked"),
+    F_STRING(explanation_resource, used, "used"),   F_STRING(explanation_resource, free, "free"),
     F_STRING(explanation_resource, total, "total"),
 };
 static SCHEMA(explanation_resource);
 
 static const struct field explanation_blocker_fields[] = {
-    F_STRING(explanation_blocker, name, "name"),
-    F_STRING(explanation_blocker, queue, "queue"),
-    F_STRING(explanation_blocker, size, "size"),
-    F_TIME(explanation_blocker, since, "since"),
+    F_STRING(explanation_blocker, name, "name"), F_STRING(explanation_blocker, queue, "queue"),
+    F_STRING(explanation_blocker, size, "size"), F_TIME(explanation_blocker, since, "since"),
     F_TIME(explanation_blocker, until, "until"),
 };
 static SCHEMA(explanation_blocker);

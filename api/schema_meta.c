@@ -1,4 +1,5 @@
-/* schema_meta.c - what many kinds share: metadata, conditions, selectors, taints; and what a server answers. */
+/* schema_meta.c - what many kinds share: metadata, conditions, selectors, taints; and what a server
+ * answers. */
 #include "schema.h"
 
 #include "tallyman/api/selector.h"

@@ -52,12 +52,14 @@ static const struct field pod_affinity_term_fields[] = {
 static SCHEMA(pod_affinity_term);
 
 static const struct field pod_affinity_fields[] = {
-    F_OBJECT_LIST(pod_affinity, required, "requiredDuringSchedulingIgnoredDuringExecution", pod_affinity_term),
+    F_OBJECT_LIST(pod_affinity, required, "requiredDuringSchedulingIgnoredDuringExecution",
+                  pod_affinity_term),
 };
 static SCHEMA(pod_affinity);
 
 static const struct field node_affinity_fields[] = {
-    F_OBJECT_PTR(node_affinity, required, "requiredDuringSchedulingIgnoredDuringExecution", node_selector),
+    F_OBJECT_PTR(node_affinity, required, "requiredDuringSchedulingIgnoredDuringExecution",
+                 node_selector),
 };
 static SCHEMA(node_affinity);
 
@@ -84,7 +86,8 @@ static const struct field pod_spec_fields[] = {
     F_STRING_MAP(pod_spec, node_selector, "nodeSelector"),
     F_OBJECT_PTR(pod_spec, affinity, "affinity", affinity),
     F_OBJECT_LIST(pod_spec, tolerations, "tolerations", toleration),
-    F_OBJECT_LIST(pod_spec, topology_spread_constraints, "topologySpreadConstraints", topology_spread_constraint),
+    F_OBJECT_LIST(pod_spec, topology_spread_constraints, "topologySpreadConstraints",
+                  topology_spread_constraint),
     F_OBJECT_LIST(pod_spec, resource_claims, "resourceClaims", pod_resource_claim),
     F_OBJECT_LIST(pod_spec, scheduling_gates, "schedulingGates", named_item),
     F_STRING(pod_spec, node_name, "nodeName"),
@@ -123,7 +126,8 @@ static const struct field pod_status_fields[] = {
     F_OBJECT_LIST(pod_status, container_statuses, "containerStatuses", container_status),
     F_OBJECT_LIST(pod_status, init_container_statuses, "initContainerStatuses", container_status),
     F_OBJECT_LIST(pod_status, resource_claim_statuses, "resourceClaimStatuses", pod_claim_status),
-    F_OBJECT_PTR(pod_status, extended_resource_claim_status, "extendedResourceClaimStatus", extended_claim_status),
+    F_OBJECT_PTR(pod_status, extended_resource_claim_status, "extendedResourceClaimStatus",
+                 extended_claim_status),
     F_RESOURCE_LIST(pod_status, allocated_resources, "allocatedResources"),
     F_OBJECT_PTR(pod_status, resources, "resources", resource_requirements),
 };

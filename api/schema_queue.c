@@ -31,7 +31,8 @@ static SCHEMA(borrow_within_cohort);
 static const struct field queue_preemption_fields[] = {
     F_STRING(queue_preemption, within_queue, "withinQueue"),
     F_STRING(queue_preemption, reclaim_within_cohort, "reclaimWithinCohort"),
-    F_OBJECT_PTR(queue_preemption, borrow_within_cohort, "borrowWithinCohort", borrow_within_cohort),
+    F_OBJECT_PTR(queue_preemption, borrow_within_cohort, "borrowWithinCohort",
+                 borrow_within_cohort),
 };
 static SCHEMA(queue_preemption);
 

@@ -1,7 +1,7 @@
 /* watch_decoder.c - {"type":…,"object":…} after the other, as a server sends a watch.
  *
- * API servers write `type` before `object` (metav1.WatchEvent's order), and what the object is depends
- * on it, so a text that has them the other way round is refused. */
+ * API servers write `type` before `object` (metav1.WatchEvent's order), and what the object is
+ * depends on it, so a text that has them the other way round is refused. */
 #include "codec_private.h"
 
 #include <assert.h>
@@ -33,7 +33,8 @@ static const struct {
     {"BOOKMARK", WATCH_BOOKMARK}, {"ERROR", WATCH_ERROR},
 };
 
-static const struct field meta_field[] = {F_OBJECT(namespace_object, meta, "metadata", object_meta)};
+static const struct field meta_field[] = {
+    F_OBJECT(namespace_object, meta, "metadata", object_meta)};
 
 static struct rc take_type(struct watch_decoder *decoder, const struct token *token,
                            struct err *err)
@@ -88,8 +89,7 @@ static struct rc take_value(struct watch_decoder *decoder, const struct token *t
 
 static struct rc report_error(struct watch_decoder *decoder, struct err *err)
 {
-    struct watch_event event = {.type = WATCH_ERROR,
-                                .status = item_decoder_value(&decoder->item)};
+    struct watch_event event = {.type = WATCH_ERROR, .status = item_decoder_value(&decoder->item)};
 
     return decoder->handler.on_event(decoder->handler.ctx, &event, err);
 }

@@ -1,7 +1,7 @@
 /* yaml_reader.c - YAML text to tokens, over libyaml's events.
  *
- * Anchors and aliases are refused: a few lines of them can stand for gigabytes, and no field that is
- * read here needs them. */
+ * Anchors and aliases are refused: a few lines of them can stand for gigabytes, and no field that
+ * is read here needs them. */
 #include "codec_private.h"
 
 #include <assert.h>
@@ -37,8 +37,7 @@ static void reader_turn(struct yaml_reader *reader)
     }
 }
 
-static struct rc reader_emit(struct yaml_reader *reader, const struct token *token,
-                             struct err *err)
+static struct rc reader_emit(struct yaml_reader *reader, const struct token *token, struct err *err)
 {
     return reader->sink.on_token(reader->sink.ctx, token, err);
 }
@@ -66,8 +65,7 @@ static struct rc scalar_to_key(struct token *token, struct err *err)
     return RC_SUCCESS;
 }
 
-static struct rc take_scalar(struct yaml_reader *reader, const yaml_event_t *event,
-                             struct err *err)
+static struct rc take_scalar(struct yaml_reader *reader, const yaml_event_t *event, struct err *err)
 {
     struct yaml_scalar scalar = {
         .text = {(const char *)event->data.scalar.value, event->data.scalar.length},
@@ -103,8 +101,7 @@ static struct rc take_start(struct yaml_reader *reader, bool is_map, const yaml_
                        is_map ? "an object" : "a list");
     }
     if (reader->depth >= DECODE_DEPTH_MAX) {
-        return err_set(err, RC_LIMIT, "the text is nested deeper than %d levels",
-                       DECODE_DEPTH_MAX);
+        return err_set(err, RC_LIMIT, "the text is nested deeper than %d levels", DECODE_DEPTH_MAX);
     }
     reader->is_map[reader->depth] = is_map;
     reader->is_key_next[reader->depth] = true;
@@ -120,8 +117,7 @@ static struct rc take_end(struct yaml_reader *reader, enum token_kind kind, stru
     return reader_emit(reader, &(struct token){.kind = kind}, err);
 }
 
-static struct rc take_event(struct yaml_reader *reader, const yaml_event_t *event,
-                            struct err *err)
+static struct rc take_event(struct yaml_reader *reader, const yaml_event_t *event, struct err *err)
 {
     switch (event->type) {
     case YAML_SCALAR_EVENT:
@@ -165,16 +161,14 @@ static struct rc reader_set_syntax_error(struct yaml_reader *reader, const yaml_
         mem_die("out of memory while reading YAML");
     }
     /* A byte that isn't UTF-8 is found before lines are counted. */
-    reader->line = parser->error == YAML_READER_ERROR
-                       ? line_of_offset(text, parser->problem_offset)
-                       : (uint32_t)parser->problem_mark.line + 1;
+    reader->line = parser->error == YAML_READER_ERROR ? line_of_offset(text, parser->problem_offset)
+                                                      : (uint32_t)parser->problem_mark.line + 1;
     return err_set(err, RC_INVALID, "not YAML: %s%s%s", problem,
                    parser->context == NULL ? "" : ", ",
                    parser->context == NULL ? "" : parser->context);
 }
 
-static struct rc read_event(struct yaml_reader *reader, const yaml_event_t *event,
-                            struct err *err)
+static struct rc read_event(struct yaml_reader *reader, const yaml_event_t *event, struct err *err)
 {
     if (event->type == YAML_DOCUMENT_START_EVENT) {
         reader->document_line = 0;

@@ -15,7 +15,8 @@ static const struct {
     const char *name;
     enum yaml_tag tag;
 } tags[] = {
-    /* "!" says: take it as it stands. No kind that is read here holds bytes: !!binary stays text. */
+    /* "!" says: take it as it stands. No kind that is read here holds bytes: !!binary stays text.
+     */
     {"!", TAG_TEXT},
     {"tag:yaml.org,2002:str", TAG_TEXT},
     {"tag:yaml.org,2002:binary", TAG_TEXT},
@@ -49,10 +50,10 @@ static bool is_one_of(struct str text, const char *const *words)
     return false;
 }
 
-static const char *const true_words[] = {"y",    "Y",  "yes", "Yes", "YES", "true", "True",
-                                         "TRUE", "on", "On",  "ON",  NULL};
-static const char *const false_words[] = {"n",     "N",   "no",  "No",  "NO", "false", "False",
-                                          "FALSE", "off", "Off", "OFF", NULL};
+static const char *const true_words[] = {"y",    "Y",    "yes", "Yes", "YES", "true",
+                                         "True", "TRUE", "on",  "On",  "ON",  NULL};
+static const char *const false_words[] = {"n",     "N",     "no",  "No",  "NO",  "false",
+                                          "False", "FALSE", "off", "Off", "OFF", NULL};
 static const char *const null_words[] = {"", "~", "null", "Null", "NULL", NULL};
 static const char *const infinite_words[] = {".nan",  ".NaN",  ".NAN",  ".inf",  ".Inf",
                                              ".INF",  "+.inf", "+.Inf", "+.INF", "-.inf",
@@ -176,8 +177,8 @@ static void layout_float(const char *digits, int exponent, bool is_negative,
     int count = (int)strlen(digits);
 
     if (exponent < -6 || exponent >= 21) {
-        snprintf(number, YAML_NUMBER_BYTES, "%s%c%s%se%+d", sign, digits[0],
-                 count > 1 ? "." : "", digits + 1, exponent);
+        snprintf(number, YAML_NUMBER_BYTES, "%s%c%s%se%+d", sign, digits[0], count > 1 ? "." : "",
+                 digits + 1, exponent);
     } else if (exponent < 0) {
         snprintf(number, YAML_NUMBER_BYTES, "%s0.%.*s%s", sign, -exponent - 1, "00000", digits);
     } else if (exponent >= count - 1) {
@@ -259,8 +260,7 @@ static struct rc resolve_plain(struct str text, char number[YAML_NUMBER_BYTES],
     if (is_one_of(text, null_words)) {
         *ret_token = (struct token){.kind = TOKEN_NULL};
     } else if (is_one_of(text, true_words) || is_one_of(text, false_words)) {
-        *ret_token =
-            (struct token){.kind = TOKEN_BOOL, .boolean = is_one_of(text, true_words)};
+        *ret_token = (struct token){TOKEN_BOOL, is_one_of(text, true_words), text};
     } else if (is_one_of(text, infinite_words)) {
         return err_set(err, RC_INVALID,
                        STR_FMT " is a number that JSON can't hold; put it in quotes if a text is "

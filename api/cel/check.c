@@ -68,20 +68,29 @@ static const struct cel_type *literal_type(enum cel_kind kind)
 /* The names of types are values: type(x) == int. */
 static const struct cel_type *named_type(struct str name)
 {
-    static const struct cel_type of[] = {
-        {.kind = CEL_T_TYPE, .inner = {&cel_type_bool, NULL}},
-        {.kind = CEL_T_TYPE, .inner = {&cel_type_dyn, NULL}},
+#define TYPE_OF(type) {.kind = CEL_T_TYPE, .inner = {&(type), NULL}}
+    static const struct {
+        struct str name;
+        struct cel_type type;
+    } types[] = {
+        {STR_INIT("bool"), TYPE_OF(cel_type_bool)},
+        {STR_INIT("bytes"), TYPE_OF(cel_type_bytes)},
+        {STR_INIT("double"), TYPE_OF(cel_type_double)},
+        {STR_INIT("int"), TYPE_OF(cel_type_int)},
+        {STR_INIT("list"), TYPE_OF(cel_type_any_list)},
+        {STR_INIT("map"), TYPE_OF(cel_type_any_map)},
+        {STR_INIT("null_type"), TYPE_OF(cel_type_null)},
+        {STR_INIT("optional_type"), TYPE_OF(cel_type_any_optional)},
+        {STR_INIT("string"), TYPE_OF(cel_type_string)},
+        {STR_INIT("type"), TYPE_OF(cel_type_of_dyn)},
+        {STR_INIT("uint"), TYPE_OF(cel_type_uint)},
+        {STR_INIT("google.protobuf.Duration"), TYPE_OF(cel_type_duration)},
+        {STR_INIT("google.protobuf.Timestamp"), TYPE_OF(cel_type_timestamp)},
     };
-    static const struct str names[] = {
-        STR_INIT("bool"),   STR_INIT("bytes"),     STR_INIT("double"),
-        STR_INIT("int"),    STR_INIT("list"),      STR_INIT("map"),
-        STR_INIT("string"), STR_INIT("null_type"), STR_INIT("type"),
-        STR_INIT("uint"),   STR_INIT("optional_type"),
-        STR_INIT("google.protobuf.Duration"), STR_INIT("google.protobuf.Timestamp"),
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (str_eq(names[i], name)) {
-            return &of[1];
+#undef TYPE_OF
+    for (size_t i = 0; i < ARRAY_COUNT(types); i++) {
+        if (str_eq(types[i].name, name)) {
+            return &types[i].type;
         }
     }
     return NULL;

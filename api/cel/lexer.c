@@ -172,6 +172,22 @@ static bool read_operator(struct cel_lexer *lexer, enum cel_token_kind *ret_kind
     return false;
 }
 
+/* `a-b`: *ret_text is what stands between the quotes; false: not one. */
+static bool read_quoted_ident(struct cel_lexer *lexer, struct str *ret_text)
+{
+    size_t ahead = 1;
+    char c = peek(lexer, ahead);
+    while (is_letter(c) || is_digit(c) || c == '.' || c == '-' || c == '/' || c == ' ') {
+        c = peek(lexer, ++ahead);
+    }
+    if (c != '`' || ahead == 1) {
+        return false;
+    }
+    *ret_text = (struct str){lexer->source.ptr + lexer->at + 1, ahead - 1};
+    lexer->at += ahead + 1;
+    return true;
+}
+
 struct rc cel_lexer_next(struct cel_lexer *lexer, struct cel_token *ret_token, struct err *err)
 {
     skip_blanks(lexer);
@@ -190,6 +206,11 @@ struct rc cel_lexer_next(struct cel_lexer *lexer, struct cel_token *ret_token, s
         lexer->at += prefix;
         TRY(cel_literal_read(lexer, is_bytes, is_raw, &token.text, err));
         token.kind = is_bytes ? CEL_TOK_BYTES : CEL_TOK_STRING;
+        *ret_token = token;
+        return RC_SUCCESS;
+    }
+    if (c == '`' && read_quoted_ident(lexer, &token.text)) {
+        token.kind = CEL_TOK_QUOTED_IDENT;
         *ret_token = token;
         return RC_SUCCESS;
     }

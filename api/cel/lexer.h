@@ -7,6 +7,7 @@
 enum cel_token_kind {
     CEL_TOK_END,
     CEL_TOK_IDENT,
+    CEL_TOK_QUOTED_IDENT, /* `a-b`, for a field only; text is without the quotes */
     CEL_TOK_INT,
     CEL_TOK_UINT,
     CEL_TOK_DOUBLE,

@@ -331,8 +331,10 @@ static struct rc parse_selection(struct cel_parser *p, struct cel_node **node, s
     TRY(parse_optional_mark(p, &is_optional, err));
     request.name = p->token.text;
     request.position = p->token.position;
-    TRY(expect(p, CEL_TOK_IDENT, "the name of a field or method", err));
-    if (p->token.kind != CEL_TOK_LPAREN || is_optional) {
+    bool is_quoted = p->token.kind == CEL_TOK_QUOTED_IDENT;
+    TRY(expect(p, is_quoted ? CEL_TOK_QUOTED_IDENT : CEL_TOK_IDENT,
+               "the name of a field or method", err));
+    if (p->token.kind != CEL_TOK_LPAREN || is_optional || is_quoted) {
         TRY(cel_node_make(p, request, node, err));
         (*node)->is_optional = is_optional;
         return RC_SUCCESS;

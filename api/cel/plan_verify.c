@@ -13,6 +13,14 @@ static const struct cel_type *element_type(const struct cel_node *node, uint32_t
     return type;
 }
 
+/* Behind '?' cel-go's own check of a list needs to see the optional's type. */
+static bool is_blind_optional(const struct cel_node *node, uint32_t index)
+{
+    bool is_value = node->kind == CEL_LIST_OF || index % 2 == 1;
+    return is_value && node->optionals != NULL && node->optionals[index] &&
+           node->args[index]->type->kind == CEL_T_DYN;
+}
+
 struct rc cel_verify_aggregate(struct cel_check *check, struct cel_node *node, bool in_format,
                                struct err *err)
 {
@@ -20,7 +28,11 @@ struct rc cel_verify_aggregate(struct cel_check *check, struct cel_node *node, b
     if (in_format) {
         return RC_SUCCESS;
     }
-    for (uint32_t i = stride; i < node->arg_count; i++) {
+    for (uint32_t i = 0; i < node->arg_count; i++) {
+        if (is_blind_optional(node, i)) {
+            return cel_check_fail(check, node->args[i], err,
+                                  "behind '?' an optional is expected, this is a dyn");
+        }
         const struct cel_type *first = element_type(node, i % stride);
         const struct cel_type *type = element_type(node, i);
         if (!cel_type_equal(first, type, false)) {

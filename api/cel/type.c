@@ -18,6 +18,11 @@ const struct cel_type cel_type_quantity = {.kind = CEL_T_QUANTITY};
 const struct cel_type cel_type_semver = {.kind = CEL_T_SEMVER};
 const struct cel_type cel_type_device = {.kind = CEL_T_DEVICE};
 const struct cel_type cel_type_of_dyn = {.kind = CEL_T_TYPE, .inner = {&cel_type_dyn, NULL}};
+const struct cel_type cel_type_any_list = {.kind = CEL_T_LIST, .inner = {&cel_type_dyn, NULL}};
+const struct cel_type cel_type_any_map = {.kind = CEL_T_MAP,
+                                          .inner = {&cel_type_dyn, &cel_type_dyn}};
+const struct cel_type cel_type_any_optional = {.kind = CEL_T_OPTIONAL,
+                                               .inner = {&cel_type_dyn, NULL}};
 
 static bool assignable(struct cel_solver *solver, const struct cel_type *to,
                        const struct cel_type *from);

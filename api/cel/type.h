@@ -51,7 +51,7 @@ struct cel_undo {
 extern const struct cel_type cel_type_error, cel_type_dyn, cel_type_null, cel_type_bool,
     cel_type_int, cel_type_uint, cel_type_double, cel_type_string, cel_type_bytes,
     cel_type_duration, cel_type_timestamp, cel_type_quantity, cel_type_semver, cel_type_device,
-    cel_type_of_dyn;
+    cel_type_of_dyn, cel_type_any_list, cel_type_any_map, cel_type_any_optional;
 
 const struct cel_type *cel_type_new(struct arena *arena, enum cel_type_kind kind,
                                     const struct cel_type *first, const struct cel_type *second);

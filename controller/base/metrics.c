@@ -48,20 +48,15 @@ struct metrics {
 /* --- Registering ---------------------------------------------------------------------------------
  */
 
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+#define DIGITS  "0123456789"
+
 static bool is_name(const char *name, bool takes_colon)
 {
-    if (name == NULL || name[0] == '\0' || (name[0] >= '0' && name[0] <= '9')) {
-        return false;
-    }
-    for (const char *at = name; *at != '\0'; at++) {
-        bool is_letter = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z');
-        bool is_digit = *at >= '0' && *at <= '9';
+    const char *first = takes_colon ? LETTERS ":" : LETTERS;
+    const char *later = takes_colon ? LETTERS DIGITS ":" : LETTERS DIGITS;
 
-        if (!is_letter && !is_digit && *at != '_' && !(takes_colon && *at == ':')) {
-            return false;
-        }
-    }
-    return true;
+    return name != NULL && strspn(name, first) > 0 && name[strspn(name, later)] == '\0';
 }
 
 static void check_options(const struct metrics *metrics, const struct metric_options *options)

@@ -15,6 +15,7 @@ void gang_show(struct core *core, struct gang *gang)
         return;
     }
     struct effect *effect = effect_new(core, EFFECT_WRITE_ADMISSION);
+    effect->id = ADMISSION_ID_BIT | ++core->next_admission_id;
     struct arena *arena = core->out->arena;
     effect->object_kind = KIND_ADMISSION;
     effect->namespace_name = arena_copy_str(arena, gang->namespace_name);
@@ -24,19 +25,19 @@ void gang_show(struct core *core, struct gang *gang)
     gang->admission_effect_id = effect->id;
 }
 
-/* -- why ---------------------------------------------------------------------------------------- */
+/* -- why ----------------------------------------------------------------------------------------
+ */
 
 static struct verdict backoff_verdict(const struct gang *gang, struct arena *arena)
 {
     char buffer[TIME_TEXT_BYTES];
     struct str at = time_format_rfc3339(gang->memory.requeue_at_ms, buffer);
-    struct str why = str_is_set(gang->refusal) ? gang->refusal
-                                               : STR("its pods weren't ready in time");
+    struct str why =
+        str_is_set(gang->refusal) ? gang->refusal : STR("its pods weren't ready in time");
     return (struct verdict){
         .reason = REASON_BACKOFF,
         .message = arena_format(arena, "tried again at " STR_FMT " (%lld failed so far): " STR_FMT,
-                                STR_ARG(at), (long long)gang->memory.requeue_count,
-                                STR_ARG(why))};
+                                STR_ARG(at), (long long)gang->memory.requeue_count, STR_ARG(why))};
 }
 
 static struct verdict waiting_verdict(const struct core *core, const struct gang *gang,
@@ -52,10 +53,9 @@ static struct verdict waiting_verdict(const struct core *core, const struct gang
     if (blocker != NULL && blocker != gang && gang_compare_order(gang, blocker) > 0) {
         return (struct verdict){
             .reason = REASON_BEHIND_IN_QUEUE,
-            .message = arena_format(arena,
-                                    "queue " STR_FMT
-                                    " is StrictFIFO, and a gang ahead of it waits for room",
-                                    STR_ARG(gang->queue->name))};
+            .message = arena_format(
+                arena, "queue " STR_FMT " is StrictFIFO, and a gang ahead of it waits for room",
+                STR_ARG(gang->queue->name))};
     }
     return gang->shape == NULL ? (struct verdict){.reason = REASON_NONE} : gang->shape->verdict;
 }
@@ -71,8 +71,7 @@ struct verdict gang_verdict(const struct core *core, const struct gang *gang, st
     case GANG_SUSPENDING:
         return (struct verdict){
             .reason = REASON_WAITING_FOR_TERMINATION,
-            .message = arena_format(arena, "%u of its pods are still stopping",
-                                    gang->live_pods)};
+            .message = arena_format(arena, "%u of its pods are still stopping", gang->live_pods)};
     case GANG_PENDING:
         return waiting_verdict(core, gang, arena);
     case GANG_ADMITTED:
@@ -96,7 +95,8 @@ int64_t gang_position(const struct gang *gang, int64_t max)
     return position;
 }
 
-/* -- the object --------------------------------------------------------------------------------- */
+/* -- the object ---------------------------------------------------------------------------------
+ */
 
 static struct opt_time seconds(int64_t ms)
 {
@@ -320,7 +320,8 @@ void admission_write_done(struct core *core, struct gang *gang, const struct eff
     }
 }
 
-/* -- what is there already ---------------------------------------------------------------------- */
+/* -- what is there already ----------------------------------------------------------------------
+ */
 
 static void take_memory(struct core *core, struct gang *gang, const struct admission *object,
                         uint64_t hash)
@@ -360,7 +361,6 @@ static void delete_admission(struct core *core, struct str key, struct str uid)
     struct effect *effect = effect_new(core, EFFECT_DELETE_ADMISSION);
     struct arena *arena = core->out->arena;
     size_t slash = str_find_char(key, '/');
-    effect->id = 0;
     effect->object_kind = KIND_ADMISSION;
     effect->namespace_name = arena_copy_str(arena, str_take(key, slash));
     effect->name = arena_copy_str(arena, str_skip(key, slash + 1));

@@ -129,8 +129,7 @@ static void claim_replace(struct core *core, struct claim_state *claim,
     if (was_allocated && !claim_is_allocated(claim)) {
         wake_all(core, WAIT_CLUSTER);
     }
-    bool is_changed =
-        was_there != (object != NULL) || was_allocated != claim_is_allocated(claim);
+    bool is_changed = was_there != (object != NULL) || was_allocated != claim_is_allocated(claim);
     if (is_changed && claim->users > 0) {
         claim_tell_shapes(core, claim);
     }

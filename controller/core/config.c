@@ -136,7 +136,8 @@ struct request_context namespace_limits(struct core *core, struct str namespace_
     HASH_ITER (hh, core->named[KIND_LIMIT_RANGE], entry, next) {
         const struct limit_range *range = entry->value;
         if (str_eq(range->meta.namespace_name, namespace_name)) {
-            found = arena_grow(&core->scratch, found, count, &capacity, sizeof(struct limit_range *));
+            found =
+                arena_grow(&core->scratch, found, count, &capacity, sizeof(struct limit_range *));
             found[count++] = range;
         }
     }

@@ -1,4 +1,5 @@
-/* core.c - one step: take the event in, let what it touched be reviewed, decide, say what is due. */
+/* core.c - one step: take the event in, let what it touched be reviewed, decide, say what is due.
+ */
 #include "tallyman/core/core.h"
 
 #include <assert.h>
@@ -22,8 +23,7 @@ struct core *core_new(const struct core_options *options)
     RB_INIT(&core->unbound);
     RB_INIT(&core->ready);
     arena_init(&core->scratch);
-    static const char *const always_known[] = {"cpu", "memory", "ephemeral-storage",
-                                               RESOURCE_PODS};
+    static const char *const always_known[] = {"cpu", "memory", "ephemeral-storage", RESOURCE_PODS};
     for (size_t i = 0; i < ARRAY_COUNT(always_known); i++) {
         (void)resource_intern(core, str_from_c(always_known[i]));
     }
@@ -84,8 +84,8 @@ static void become_ready(struct core *core)
         return;
     }
     core->is_ready = true;
-    /* What is held is counted before the first decision. Freed gangs leave the tree, so the next one
-     * is looked up by order. */
+    /* What is held is counted before the first decision. Freed gangs leave the tree, so the next
+     * one is looked up by order. */
     struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
     while (gang != NULL) {
         struct gang *next = RB_NEXT(gang_order_tree, &core->gang_order, gang);

@@ -4,6 +4,9 @@
  * quota and room wins. When none has, the verdict is the one that came nearest to a start. */
 #include "internal.h"
 
+#include <assert.h>
+
+#include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
 
 #define COMBINATIONS_MAX 256
@@ -58,7 +61,8 @@ static struct verdict say(enum reason reason, uint32_t waits_for, struct str mes
     return (struct verdict){.reason = reason, .waits_for = waits_for, .message = message};
 }
 
-/* -- what is asked ------------------------------------------------------------------------------ */
+/* -- what is asked ------------------------------------------------------------------------------
+ */
 
 static struct quota_demand *demand_of(struct attempt *attempt, struct str resource)
 {
@@ -104,7 +108,8 @@ static bool collect_demands(struct attempt *attempt)
             demand->shared = sat_add(demand->shared, is_paid ? 0 : claim->requests[i].count);
         }
     }
-    struct quota_demand *pods = demand_of(attempt, resource_find(attempt->core, STR(RESOURCE_PODS)));
+    struct quota_demand *pods =
+        demand_of(attempt, resource_find(attempt->core, STR(RESOURCE_PODS)));
     if (pods == NULL) {
         return false;
     }
@@ -154,18 +159,18 @@ static struct verdict find_groups(struct attempt *attempt)
         bool is_free = str_eq_c(mode, "Allow") || str_eq_c(demand->resource, RESOURCE_PODS) ||
                        (is_basic(demand->resource) && !str_eq_c(mode, "Refuse"));
         if (!is_free) {
-            return say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
-                       arena_format(&attempt->core->scratch,
-                                    "asks for " STR_FMT
-                                    ", which no flavor of queue " STR_FMT " lists",
-                                    STR_ARG(demand->resource),
-                                    STR_ARG(attempt->shape->queue->name)));
+            return say(
+                REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
+                arena_format(&attempt->core->scratch,
+                             "asks for " STR_FMT ", which no flavor of queue " STR_FMT " lists",
+                             STR_ARG(demand->resource), STR_ARG(attempt->shape->queue->name)));
         }
     }
     return say(REASON_NONE, 0, STR_NONE);
 }
 
-/* -- one combination of flavors ----------------------------------------------------------------- */
+/* -- one combination of flavors -----------------------------------------------------------------
+ */
 
 static const struct quota_flavor *chosen(const struct attempt *attempt, uint32_t g)
 {
@@ -182,7 +187,8 @@ static const struct quota_flavor *flavor_for(const struct attempt *attempt,
             return chosen(attempt, g);
         }
     }
-    return NULL;
+    assert(false && "a demand's group is among the gang's");
+    mem_die("a resource without its group");
 }
 
 /* The pod's own selector and affinity against the labels that the flavor stands for. Keys that the
@@ -345,7 +351,8 @@ static bool next_choice(struct attempt *attempt)
     return false;
 }
 
-/* -- what is reserved --------------------------------------------------------------------------- */
+/* -- what is reserved ---------------------------------------------------------------------------
+ */
 
 static void fill_claims(struct attempt *attempt, struct reserve_request *request)
 {
@@ -390,7 +397,8 @@ static void fill_request(struct attempt *attempt, struct evaluation *evaluation)
     fill_claims(attempt, request);
 }
 
-/* -- the queue ---------------------------------------------------------------------------------- */
+/* -- the queue ----------------------------------------------------------------------------------
+ */
 
 static struct verdict check_queue(struct core *core, const struct shape *shape)
 {
@@ -410,8 +418,7 @@ static struct verdict check_queue(struct core *core, const struct shape *shape)
                    arena_format(arena, "queue " STR_FMT " is stopped (stopPolicy " STR_FMT ")",
                                 STR_ARG(name), STR_ARG(object->spec.stop_policy)));
     }
-    const struct namespace_object *space =
-        named_find(core, KIND_NAMESPACE, shape->namespace_name);
+    const struct namespace_object *space = named_find(core, KIND_NAMESPACE, shape->namespace_name);
     static const struct string_map no_labels;
     const struct string_map *labels = space == NULL ? &no_labels : &space->meta.labels;
     if (!label_selector_matches(object->spec.namespace_selector, labels)) {
@@ -471,9 +478,9 @@ void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *r
     }
     struct attempt attempt = {.core = core, .shape = shape, .object = shape->queue->object};
     if (!collect_demands(&attempt)) {
-        *verdict = say(REASON_INVALID, WAIT_CONFIG,
-                       arena_format(&core->scratch, "asks for more than %d different resources",
-                                    DEMANDS_MAX));
+        *verdict = say(
+            REASON_INVALID, WAIT_CONFIG,
+            arena_format(&core->scratch, "asks for more than %d different resources", DEMANDS_MAX));
         return;
     }
     *verdict = find_groups(&attempt);

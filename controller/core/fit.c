@@ -1,10 +1,10 @@
 /* fit.c - could a whole gang be placed at once, beside all that is promised?
  *
  * A heuristic that is never optimistic: pods of one gang are alike, so filling node after node
- * finds room for all if there is any. Other gangs whose pods are on their way may be placed anywhere
- * by kube-scheduler, pod by pod and in any order; so when they share nodes with this one, the room
- * has to suffice even if every one of their pods lands where it hurts most (is_robust). If it
- * doesn't, the gang waits until those pods are bound, which is a matter of moments. */
+ * finds room for all if there is any. Other gangs whose pods are on their way may be placed
+ * anywhere by kube-scheduler, pod by pod and in any order; so when they share nodes with this one,
+ * the room has to suffice even if every one of their pods lands where it hurts most (is_robust). If
+ * it doesn't, the gang waits until those pods are bound, which is a matter of moments. */
 #include "internal.h"
 
 #include "tallyman/base/limits.h"
@@ -26,7 +26,8 @@ static void plan_new(struct core *core)
     core->plan_epoch++;
 }
 
-/* -- promises ----------------------------------------------------------------------------------- */
+/* -- promises -----------------------------------------------------------------------------------
+ */
 
 static void demand_add_flavor(const struct core *core, struct pod_demand *demand, struct str name)
 {
@@ -46,8 +47,7 @@ static void demand_add_flavor(const struct core *core, struct pod_demand *demand
 static struct pod_demand promise_demand(struct core *core, struct gang *gang)
 {
     shape_resolve(core, gang->shape);
-    struct pod_demand demand = {.shape = gang->shape,
-                                .node_selector = &gang->shape->node_selector};
+    struct pod_demand demand = {.shape = gang->shape, .node_selector = &gang->shape->node_selector};
     if (gang->template_selector.count > 0) {
         demand.node_selector = &gang->template_selector;
     }
@@ -101,7 +101,8 @@ static void place_promises(struct core *core, const struct crowd_list *list)
     }
 }
 
-/* -- worst case --------------------------------------------------------------------------------- */
+/* -- worst case ---------------------------------------------------------------------------------
+ */
 
 static bool share_a_node(struct core *core, const struct pod_demand *a, const struct pod_demand *b)
 {
@@ -246,7 +247,8 @@ static bool is_robust(struct core *core, const struct crowd_list *promised,
     return true;
 }
 
-/* -- why not ------------------------------------------------------------------------------------ */
+/* -- why not ------------------------------------------------------------------------------------
+ */
 
 static void measure_resource(struct core *core, const struct pod_demand *demand,
                              struct str resource, i128 per_pod, int64_t count,
@@ -301,8 +303,7 @@ static void measure_class(struct core *core, const struct pod_demand *demand,
     int64_t capacity = 0;
     for (uint32_t slot = 0; slot < core->device_slots; slot++) {
         const struct device_state *candidate = core->devices[slot];
-        if (candidate == NULL ||
-            profile_match(core, device->profile, candidate) != MATCH_YES) {
+        if (candidate == NULL || profile_match(core, device->profile, candidate) != MATCH_YES) {
             continue;
         }
         capacity++;
@@ -357,7 +358,8 @@ static void explain(struct core *core, const struct pod_demand *demand, int64_t 
     }
 }
 
-/* -- named claims ------------------------------------------------------------------------------- */
+/* -- named claims -------------------------------------------------------------------------------
+ */
 
 /* A claim that is on its way to devices that another gang's pods will choose. */
 static bool waits_for_claim(struct core *core, const struct pod_demand *demand,
@@ -367,11 +369,10 @@ static bool waits_for_claim(struct core *core, const struct pod_demand *demand,
         const struct claim_state *claim = demand->shape->claims[i].claim;
         if (!claim_is_allocated(claim) && ledger_claim_payer(core, claim->key) != NULL) {
             result->is_promised = true;
-            result->claim_trouble =
-                arena_format(&core->scratch,
-                             "ResourceClaim " STR_FMT
-                             " is being allocated for another gang that shares it",
-                             STR_ARG(claim->key));
+            result->claim_trouble = arena_format(
+                &core->scratch,
+                "ResourceClaim " STR_FMT " is being allocated for another gang that shares it",
+                STR_ARG(claim->key));
             return true;
         }
         int64_t sharers = claim_is_allocated(claim) ? claim->object->status.reserved_for.count : 0;

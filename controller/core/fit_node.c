@@ -101,8 +101,7 @@ static void node_open_plan(const struct core *core, struct node_state *node)
 
 i128 node_room(const struct core *core, const struct node_state *node, struct str resource)
 {
-    i128 planned =
-        node->plan_epoch == core->plan_epoch ? vector_get(&node->planned, resource) : 0;
+    i128 planned = node->plan_epoch == core->plan_epoch ? vector_get(&node->planned, resource) : 0;
     i128 free = vector_get(&node->capacity, resource) - vector_get(&node->used, resource) - planned;
     return free > 0 ? free : 0;
 }

@@ -76,8 +76,9 @@ static struct verdict short_of(struct core *core, const struct fit_result *fit)
     bool is_devices = fit->is_class || !is_plain(fit->short_of);
     struct verdict verdict =
         say(is_devices ? REASON_DEVICES_EXHAUSTED : REASON_NODES_FULL,
-            arena_format(arena, "needs " STR_FMT " " STR_FMT " at once, " STR_FMT " of " STR_FMT
-                                " are free (" STR_FMT ")",
+            arena_format(arena,
+                         "needs " STR_FMT " " STR_FMT " at once, " STR_FMT " of " STR_FMT
+                         " are free (" STR_FMT ")",
                          STR_ARG(resource_amount_format(arena, fit->short_of, fit->asked)),
                          STR_ARG(fit->short_of),
                          STR_ARG(resource_amount_format(arena, fit->short_of, fit->free)),
@@ -104,8 +105,8 @@ struct verdict fit_verdict(struct core *core, const struct shape *shape,
         return say(REASON_NODES_FULL, STR("there are no nodes yet"));
     }
     if (fit->excluded[EXCLUDED_FULL] == 0) {
-        bool is_choice = fit->excluded[EXCLUDED_NOT_READY] == 0 &&
-                         fit->excluded[EXCLUDED_CORDONED] == 0;
+        bool is_choice =
+            fit->excluded[EXCLUDED_NOT_READY] == 0 && fit->excluded[EXCLUDED_CORDONED] == 0;
         return say(is_choice ? REASON_NO_MATCHING_FLAVOR : REASON_NODES_FULL,
                    arena_format(arena, "no node can take its pods (" STR_FMT ")",
                                 STR_ARG(nodes_text(arena, fit))));

@@ -25,9 +25,8 @@ static const struct {
 } states[] = {
     /* After a restart a gang is found in whatever state it has reached. */
     [0] = {"", BIT(GANG_PENDING) | BIT(GANG_ADMITTED) | BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
-    [GANG_PENDING] = {"Pending",
-                      BIT(GANG_HELD) | BIT(GANG_ADMITTED) | BIT(GANG_RUNNING) |
-                          BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
+    [GANG_PENDING] = {"Pending", BIT(GANG_HELD) | BIT(GANG_ADMITTED) | BIT(GANG_RUNNING) |
+                                     BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
     [GANG_HELD] = {"Held", BIT(GANG_PENDING) | BIT(GANG_ADMITTED) | BIT(GANG_RUNNING) |
                                BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
     [GANG_ADMITTED] = {"Admitted", BIT(GANG_PENDING) | BIT(GANG_RUNNING) | BIT(GANG_SUSPENDING) |
@@ -51,13 +50,11 @@ void gang_set_state(struct core *core, struct gang *gang, enum gang_state state,
     }
     assert((states[gang->state].next & BIT(state)) != 0 && "a declared transition");
     struct effect *effect = effect_new(core, EFFECT_LEDGER);
-    effect->id = 0;
     struct arena *arena = core->out->arena;
     effect->namespace_name = arena_copy_str(arena, gang->namespace_name);
     effect->name = arena_copy_str(arena, gang->name);
     effect->uid = arena_copy_str(arena, gang->uid);
-    struct queue_state *queue =
-        gang->reservation != NULL ? gang->reservation->queue : gang->queue;
+    struct queue_state *queue = gang->reservation != NULL ? gang->reservation->queue : gang->queue;
     effect->transition = (struct gang_transition){
         .at_ms = core->now_ms,
         .from = states[gang->state].name,
@@ -81,8 +78,7 @@ struct gang *gang_find(const struct core *core, struct str uid)
     return gang;
 }
 
-struct gang *gang_new(struct core *core, struct str uid, struct str namespace_name,
-                      struct str name)
+struct gang *gang_new(struct core *core, struct str uid, struct str namespace_name, struct str name)
 {
     struct gang *gang = MEM_NEW(struct gang);
     gang->uid = str_own(uid);
@@ -183,7 +179,6 @@ bool gang_is_busy(const struct gang *gang)
 void gang_remember(struct core *core, struct gang *gang)
 {
     struct effect *effect = effect_new(core, EFFECT_PERSIST);
-    effect->id = 0;
     effect->uid = arena_copy_str(core->out->arena, gang->uid);
     effect->memory = gang->memory;
 }
@@ -206,11 +201,9 @@ static int64_t requeue_delay_ms(const struct queue_state *queue, int64_t failure
 
 void gang_back_off(struct core *core, struct gang *gang)
 {
-    struct queue_state *queue =
-        gang->reservation != NULL ? gang->reservation->queue : gang->queue;
+    struct queue_state *queue = gang->reservation != NULL ? gang->reservation->queue : gang->queue;
     gang->memory.requeue_count++;
-    gang->memory.requeue_at_ms =
-        core->now_ms + requeue_delay_ms(queue, gang->memory.requeue_count);
+    gang->memory.requeue_at_ms = core->now_ms + requeue_delay_ms(queue, gang->memory.requeue_count);
     gang_remember(core, gang);
 }
 
@@ -261,8 +254,7 @@ void gang_pods_changed(struct core *core, struct gang *gang)
     gang->live_pods = gang->bound_pods = gang->settled_pods = gang->ready_pods = 0;
     for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
         /* What dies on a dead node holds its devices, but no quota any more. */
-        bool is_lost =
-            pod->is_terminating && pod->node != NULL && node_is_stuck(core, pod->node);
+        bool is_lost = pod->is_terminating && pod->node != NULL && node_is_stuck(core, pod->node);
         if (pod->is_terminal || is_lost) {
             continue;
         }

@@ -3,7 +3,8 @@
 
 #include "state.h"
 
-/* -- wake.c: which parked shapes a change could free -------------------------------------------- */
+/* -- wake.c: which parked shapes a change could free --------------------------------------------
+ */
 
 /* The shape is evaluated in this step's pass (if it has gangs that wait). */
 void wake_shape(struct core *core, struct shape *shape);
@@ -18,7 +19,8 @@ void wake_reserved(struct core *core);
 /* Quota came free in that cell: the shapes that it is enough for. */
 void wake_for_cell(struct core *core, struct queue_state *queue, const struct quota_cell *cell);
 
-/* -- queue.c: queues, flavors, cohorts ----------------------------------------------------------- */
+/* -- queue.c: queues, flavors, cohorts -----------------------------------------------------------
+ */
 
 struct queue_state *queue_find(const struct core *core, struct str name);
 /* Finds or makes it (without an object). */
@@ -45,7 +47,8 @@ void cohort_apply(struct core *core, const struct cohort *object);
 void cohort_deleted(struct core *core, const struct cohort *object);
 void queues_free(struct core *core);
 
-/* -- config.c: the small named objects ------------------------------------------------------------ */
+/* -- config.c: the small named objects ------------------------------------------------------------
+ */
 
 const void *named_find(const struct core *core, enum object_kind kind, struct str key);
 void named_apply(struct core *core, enum object_kind kind, const struct object_meta *object);
@@ -56,7 +59,8 @@ struct request_context namespace_limits(struct core *core, struct str namespace_
 bool priority_of_class(const struct core *core, struct str class_name, int64_t *ret_priority);
 void named_free(struct core *core);
 
-/* -- node.c, pod.c -------------------------------------------------------------------------------- */
+/* -- node.c, pod.c --------------------------------------------------------------------------------
+ */
 
 struct node_state *node_get(struct core *core, struct str name);
 NODISCARD struct rc node_apply(struct core *core, const struct node *object, struct err *err);
@@ -72,7 +76,8 @@ void pod_group_free_if_unused(struct core *core, struct pod_group *group);
 void pods_free(struct core *core);
 void nodes_free(struct core *core);
 
-/* -- device.c, claim.c, profile.c ----------------------------------------------------------------- */
+/* -- device.c, claim.c, profile.c -----------------------------------------------------------------
+ */
 
 void slice_apply(struct core *core, const struct resource_slice *object);
 void slice_deleted(struct core *core, const struct resource_slice *object);
@@ -89,7 +94,8 @@ void claim_apply(struct core *core, const struct resource_claim *object);
 void claim_deleted(struct core *core, const struct resource_claim *object);
 bool claim_is_allocated(const struct claim_state *claim);
 void claims_free(struct core *core);
-/* The profile for one request, counted in `users`; profile->problem tells why it can't be judged. */
+/* The profile for one request, counted in `users`; profile->problem tells why it can't be judged.
+ */
 struct device_profile *profile_use(struct core *core, const struct device_request_exact *request);
 void profile_drop(struct core *core, struct device_profile *profile);
 void profiles_class_changed(struct core *core, struct str class_name);
@@ -99,7 +105,8 @@ enum match profile_match(struct core *core, struct device_profile *profile,
                          const struct device_state *device);
 void profiles_free(struct core *core);
 
-/* -- shape.c ---------------------------------------------------------------------------------------- */
+/* -- shape.c
+ * ---------------------------------------------------------------------------------------- */
 
 struct shape_input {
     struct queue_state *queue;
@@ -116,7 +123,8 @@ void shape_resolve(struct core *core, struct shape *shape);
 void shape_unresolve(struct core *core, struct shape *shape);
 void verdict_drop(struct verdict *verdict);
 
-/* -- ledger.c: who holds what ----------------------------------------------------------------------- */
+/* -- ledger.c: who holds what
+ * ----------------------------------------------------------------------- */
 
 struct claim_charge {
     struct str key; /* "namespace/name" */
@@ -146,7 +154,8 @@ struct str reservation_text(const struct core *core, const struct gang *gang, st
                             bool is_devices);
 void ledger_assert(const struct core *core);
 
-/* -- fit.c: where could these pods go -------------------------------------------------------------- */
+/* -- fit.c: where could these pods go
+ * -------------------------------------------------------------- */
 
 #define FLAVORS_PER_GANG_MAX 8
 
@@ -175,14 +184,14 @@ struct fit_result {
     int64_t placed; /* pods that found a place together, at most what was wanted; 0: must wait */
     uint32_t nodes_total;
     uint32_t excluded[EXCLUDED_COUNT];
-    struct str pin;       /* the hostname label that all pods must go to, absent: none */
-    struct str short_of;  /* the resource or class that ran short in all, absent: none did */
-    int64_t asked;        /* of it, for all pods */
-    int64_t free;         /* of it, over the nodes that aren't excluded */
-    int64_t capacity;     /* of it, in all, used or not */
-    bool is_class;        /* short_of is a device class */
-    bool is_too_large;    /* one pod is larger than any node that isn't excluded */
-    bool is_promised;     /* it could fit, but for pods on their way to places of their own */
+    struct str pin;           /* the hostname label that all pods must go to, absent: none */
+    struct str short_of;      /* the resource or class that ran short in all, absent: none did */
+    int64_t asked;            /* of it, for all pods */
+    int64_t free;             /* of it, over the nodes that aren't excluded */
+    int64_t capacity;         /* of it, in all, used or not */
+    bool is_class;            /* short_of is a device class */
+    bool is_too_large;        /* one pod is larger than any node that isn't excluded */
+    bool is_promised;         /* it could fit, but for pods on their way to places of their own */
     struct str claim_trouble; /* in the scratch arena; a named claim that can't be placed */
 };
 
@@ -197,7 +206,8 @@ bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struc
 struct verdict fit_verdict(struct core *core, const struct shape *shape,
                            const struct fit_result *fit);
 
-/* -- fit_node.c: one node's part in it -------------------------------------------------------------- */
+/* -- fit_node.c: one node's part in it
+ * -------------------------------------------------------------- */
 
 /* Why the node is out for such pods whatever is free on it; EXCLUDED_COUNT: it isn't. */
 enum exclusion node_exclusion(const struct core *core, const struct pod_demand *demand,
@@ -208,8 +218,7 @@ i128 node_room(const struct core *core, const struct node_state *node, struct st
 int64_t node_place(struct core *core, const struct pod_demand *demand, struct node_state *node,
                    int64_t want);
 /* Takes the devices of the demand's unallocated named claims there; false: not all are free. */
-bool node_place_claims(struct core *core, const struct pod_demand *demand,
-                       struct node_state *node);
+bool node_place_claims(struct core *core, const struct pod_demand *demand, struct node_state *node);
 bool device_is_visible(const struct device_state *device, const struct node_state *node);
 /* Free devices that match, seen from that node; INT64_MIN if a selector failed on one. */
 int64_t node_free_devices(struct core *core, struct device_profile *profile,
@@ -219,7 +228,8 @@ int64_t node_count_devices(struct core *core, struct device_profile *profile,
                            struct node_state *node);
 bool demand_has_new_claims(const struct pod_demand *demand);
 
-/* -- evaluate.c: quota, flavor and room together ---------------------------------------------------- */
+/* -- evaluate.c: quota, flavor and room together
+ * ---------------------------------------------------- */
 
 struct evaluation {
     struct verdict verdict; /* message in the scratch arena */
@@ -233,12 +243,14 @@ struct evaluation {
 
 void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *ret_evaluation);
 
-/* -- decide.c ---------------------------------------------------------------------------------------- */
+/* -- decide.c
+ * ---------------------------------------------------------------------------------------- */
 
 /* The pass: takes the next gang by order until no shape is ready. */
 void decide(struct core *core);
 
-/* -- gang.c: one gang's life -------------------------------------------------------------------------- */
+/* -- gang.c: one gang's life
+ * -------------------------------------------------------------------------- */
 
 const char *gang_state_name(enum gang_state state);
 /* Moves along the declared table (asserted); writes the ledger line. */
@@ -269,13 +281,15 @@ void gangs_free(struct core *core);
 /* Reserves again what the record on the Job says, after a restart. */
 void gang_adopt(struct core *core, struct gang *gang);
 
-/* -- job.c -------------------------------------------------------------------------------------------- */
+/* -- job.c
+ * -------------------------------------------------------------------------------------------- */
 
 void job_apply(struct core *core, const struct job *object);
 void job_deleted(struct core *core, const struct job *object);
 void job_write_done(struct core *core, struct gang *gang, const struct effect_done *done);
 
-/* -- patch.c: what is written to a Job ------------------------------------------------------------------ */
+/* -- patch.c: what is written to a Job
+ * ------------------------------------------------------------------ */
 
 void patch_admit(struct core *core, struct gang *gang, const struct evaluation *evaluation);
 void patch_suspend(struct core *core, struct gang *gang, const char *cause, struct str why);
@@ -284,7 +298,8 @@ struct effect *effect_new(struct core *core, enum effect_kind kind);
 void note_event(struct core *core, const struct gang *gang, bool is_warning, const char *reason,
                 const char *action, struct str text);
 
-/* -- status.c, admission.c ------------------------------------------------------------------------------ */
+/* -- status.c, admission.c
+ * ------------------------------------------------------------------------------ */
 
 /* Why it waits, as it stands: the gang's own trouble, else the queue's order, else its shape's. */
 struct verdict gang_verdict(const struct core *core, const struct gang *gang, struct arena *arena);

@@ -1,7 +1,7 @@
 /* ledger.c - one entry per gang that holds something; every account is the sum of these.
  *
- * A named claim is charged once, to the earliest-admitted gang that holds it; when that one ends the
- * charge moves to the next oldest, so that the sum of the charges stays what is in use. */
+ * A named claim is charged once, to the earliest-admitted gang that holds it; when that one ends
+ * the charge moves to the next oldest, so that the sum of the charges stays what is in use. */
 #include "internal.h"
 
 #include <assert.h>
@@ -135,8 +135,7 @@ void ledger_resize(struct core *core, struct gang *gang, int64_t count)
     struct reservation *reservation = gang->reservation;
     assert(reservation != NULL && count >= 0);
     if (count != reservation->count) {
-        charges_apply(core, reservation->queue, &reservation->per_pod,
-                      count - reservation->count);
+        charges_apply(core, reservation->queue, &reservation->per_pod, count - reservation->count);
         reservation->count = count;
     }
 }
@@ -189,8 +188,8 @@ static void text_add_charges(struct text *text, struct arena *arena,
         if (is_devices && !is_device_resource(charge->resource)) {
             continue;
         }
-        struct str amount = resource_amount_format(arena, charge->resource,
-                                                   sat_mul(charge->amount, times));
+        struct str amount =
+            resource_amount_format(arena, charge->resource, sat_mul(charge->amount, times));
         text_addf(text, "%s" STR_FMT "=" STR_FMT, text->len == 0 ? "" : " ",
                   STR_ARG(charge->resource), STR_ARG(amount));
     }
@@ -212,7 +211,8 @@ struct str reservation_text(const struct core *core, const struct gang *gang, st
     return text_str(&text);
 }
 
-/* -- invariants --------------------------------------------------------------------------------- */
+/* -- invariants ---------------------------------------------------------------------------------
+ */
 
 static i128 gang_use_of_cell(const struct core *core, const struct gang *gang,
                              const struct quota_cell *cell)

@@ -113,8 +113,8 @@ struct rc node_apply(struct core *core, const struct node *object, struct err *e
         const struct resource_amount *amount = &object->status.allocatable.items[i];
         if (amount->value.nano < 0) {
             return err_set(err, RC_INVALID,
-                           "Node " STR_FMT ": status.allocatable." STR_FMT
-                           " is negative (" STR_FMT "); it must be 0 or more",
+                           "Node " STR_FMT ": status.allocatable." STR_FMT " is negative (" STR_FMT
+                           "); it must be 0 or more",
                            STR_ARG(object->meta.name), STR_ARG(amount->name),
                            STR_ARG(amount->text));
         }

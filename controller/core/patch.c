@@ -8,10 +8,10 @@
 struct effect *effect_new(struct core *core, enum effect_kind kind)
 {
     struct effects *out = core->out;
-    out->items = arena_grow(out->arena, out->items, out->count, &out->capacity,
-                            sizeof(struct effect));
+    out->items =
+        arena_grow(out->arena, out->items, out->count, &out->capacity, sizeof(struct effect));
     struct effect *effect = &out->items[out->count++];
-    *effect = (struct effect){.id = ++core->next_effect_id, .kind = kind};
+    *effect = (struct effect){.kind = kind};
     return effect;
 }
 
@@ -20,7 +20,6 @@ void note_event(struct core *core, const struct gang *gang, bool is_warning, con
 {
     struct effect *effect = effect_new(core, EFFECT_RECORD_EVENT);
     struct arena *arena = core->out->arena;
-    effect->id = 0;
     effect->object_kind = KIND_JOB;
     effect->namespace_name = arena_copy_str(arena, gang->namespace_name);
     effect->name = arena_copy_str(arena, gang->name);
@@ -36,6 +35,7 @@ static struct effect *patch_new(struct core *core, struct gang *gang,
 {
     assert(gang->write_effect_id == 0);
     struct effect *effect = effect_new(core, EFFECT_PATCH_JOB);
+    effect->id = ++core->next_effect_id;
     struct arena *arena = core->out->arena;
     effect->object_kind = KIND_JOB;
     effect->namespace_name = arena_copy_str(arena, gang->namespace_name);
@@ -58,7 +58,8 @@ static struct str json_of(struct core *core, const struct schema *schema, const 
     return text;
 }
 
-/* -- admission ---------------------------------------------------------------------------------- */
+/* -- admission ----------------------------------------------------------------------------------
+ */
 
 static struct string_map record_flavors(struct core *core, const struct evaluation *evaluation)
 {
@@ -93,8 +94,8 @@ static struct resource_list record_requests(struct core *core, const struct char
         const struct charge *charge = &charges->items[i];
         bool is_milli = resource_is_milli(charge->resource);
         list.items[i].name = charge->resource;
-        list.items[i].text = arena_format(&core->scratch, "%lld%s", (long long)charge->amount,
-                                          is_milli ? "m" : "");
+        list.items[i].text =
+            arena_format(&core->scratch, "%lld%s", (long long)charge->amount, is_milli ? "m" : "");
         list.items[i].value.nano = (i128)charge->amount * (is_milli ? 1000000 : 1000000000);
     }
     return list;
@@ -123,12 +124,11 @@ static void add_selector(struct core *core, struct job_patch *patch, struct str 
                          struct str value, uint32_t *capacity)
 {
     struct string_map *map = &patch->node_selector;
-    map->items = arena_grow(core->out->arena, map->items, map->count, capacity,
-                            sizeof(struct string_pair));
-    map->items[map->count++] =
-        (struct string_pair){arena_copy_str(core->out->arena, key),
-                             str_is_set(value) ? arena_copy_str(core->out->arena, value)
-                                               : STR_NONE};
+    map->items =
+        arena_grow(core->out->arena, map->items, map->count, capacity, sizeof(struct string_pair));
+    map->items[map->count++] = (struct string_pair){
+        arena_copy_str(core->out->arena, key),
+        str_is_set(value) ? arena_copy_str(core->out->arena, value) : STR_NONE};
 }
 
 static bool has_toleration(const struct toleration_list *list, const struct toleration *wanted)
@@ -212,7 +212,8 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
     gang_mark_unbound(core, gang);
 }
 
-/* -- suspension --------------------------------------------------------------------------------- */
+/* -- suspension ---------------------------------------------------------------------------------
+ */
 
 void patch_suspend(struct core *core, struct gang *gang, const char *cause, struct str why)
 {
@@ -256,7 +257,8 @@ void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
     }
 }
 
-/* -- answers ------------------------------------------------------------------------------------ */
+/* -- answers ------------------------------------------------------------------------------------
+ */
 
 static const char *purpose_text(enum job_patch_purpose purpose)
 {
@@ -296,14 +298,13 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
         gang->awaited_version = (uint64_t)version;
         gang->write_retry_ms = 0;
         if (gang->write_purpose == PATCH_ADMIT) {
-            note_event(core, gang, false, "Admitted", "Admit",
-                       arena_format(&core->scratch,
-                                    "admitted on queue " STR_FMT ": %lld pods, " STR_FMT,
-                                    STR_ARG(gang->queue->name), (long long)gang->size.pods,
-                                    STR_ARG(gang->reservation == NULL
-                                                ? STR_NONE
-                                                : reservation_text(core, gang, &core->scratch,
-                                                                   false))));
+            note_event(
+                core, gang, false, "Admitted", "Admit",
+                arena_format(&core->scratch, "admitted on queue " STR_FMT ": %lld pods, " STR_FMT,
+                             STR_ARG(gang->queue->name), (long long)gang->size.pods,
+                             STR_ARG(gang->reservation == NULL
+                                         ? STR_NONE
+                                         : reservation_text(core, gang, &core->scratch, false))));
         }
         break;
     case EFFECT_CONFLICT:

@@ -49,9 +49,9 @@ static void profile_add_program(struct core *core, struct device_profile *profil
                                 const struct device_selector *selector, struct str where)
 {
     if (selector->cel == NULL) {
-        profile_fail(core, profile, REASON_INVALID,
-                     arena_format(&core->scratch, STR_FMT " has a selector that isn't CEL",
-                                  STR_ARG(where)));
+        profile_fail(
+            core, profile, REASON_INVALID,
+            arena_format(&core->scratch, STR_FMT " has a selector that isn't CEL", STR_ARG(where)));
         return;
     }
     struct err err;
@@ -63,24 +63,23 @@ static void profile_add_program(struct core *core, struct device_profile *profil
                                   STR_ARG(where), err.text));
         return;
     }
-    profile->programs = mem_realloc(profile->programs,
-                                    (profile->program_count + 1) * sizeof(*profile->programs));
+    profile->programs =
+        mem_realloc(profile->programs, (profile->program_count + 1) * sizeof(*profile->programs));
     profile->programs[profile->program_count++] = program;
 }
 
 static void profile_compile(struct core *core, struct device_profile *profile)
 {
     profile_clear(profile);
-    const struct device_class *class =
-        named_find(core, KIND_DEVICE_CLASS, profile->class_name);
+    const struct device_class *class = named_find(core, KIND_DEVICE_CLASS, profile->class_name);
     if (class == NULL) {
         profile_fail(core, profile, REASON_MISSING_REFERENCE,
                      arena_format(&core->scratch, "DeviceClass " STR_FMT " doesn't exist",
                                   STR_ARG(profile->class_name)));
         return;
     }
-    struct str where = arena_format(&core->scratch, "DeviceClass " STR_FMT,
-                                    STR_ARG(profile->class_name));
+    struct str where =
+        arena_format(&core->scratch, "DeviceClass " STR_FMT, STR_ARG(profile->class_name));
     for (uint32_t i = 0; i < class->spec.selectors.count; i++) {
         profile_add_program(core, profile, &class->spec.selectors.items[i], where);
     }

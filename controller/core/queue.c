@@ -47,8 +47,8 @@ static void queue_free(struct core *core, struct queue_state *queue)
 
 void queue_free_if_unused(struct core *core, struct queue_state *queue)
 {
-    bool is_unused = queue->object == NULL && queue->shapes == NULL &&
-                     RB_EMPTY(&queue->pending) && queue->admitted_count == 0;
+    bool is_unused = queue->object == NULL && queue->shapes == NULL && RB_EMPTY(&queue->pending) &&
+                     queue->admitted_count == 0;
     if (is_unused) {
         queue_free(core, queue);
     }
@@ -66,8 +66,7 @@ struct quota_cell *queue_cell_find(const struct queue_state *queue, struct str f
     return NULL;
 }
 
-struct quota_cell *queue_cell_get(struct queue_state *queue, struct str flavor,
-                                  struct str resource)
+struct quota_cell *queue_cell_get(struct queue_state *queue, struct str flavor, struct str resource)
 {
     struct quota_cell *cell = queue_cell_find(queue, flavor, resource);
     if (cell != NULL) {
@@ -82,8 +81,7 @@ struct quota_cell *queue_cell_get(struct queue_state *queue, struct str flavor,
 
 bool queue_is_strict(const struct queue_state *queue)
 {
-    return queue->object != NULL &&
-           str_eq_c(queue->object->spec.queueing_strategy, "StrictFIFO");
+    return queue->object != NULL && str_eq_c(queue->object->spec.queueing_strategy, "StrictFIFO");
 }
 
 int64_t queue_pods_ready_timeout_ms(const struct queue_state *queue)
@@ -123,8 +121,8 @@ static void queue_list_resources(struct core *core, struct queue_state *queue,
         const struct quota_resource *resource = &flavor->resources.items[i];
         /* Quotas are limits: what doesn't divide is rounded down. */
         struct quota_cell *cell = queue_cell_get(queue, flavor->name, resource->name);
-        cell->nominal = resource_amount_from_quantity(resource->name,
-                                                      resource->nominal_quota.value, false);
+        cell->nominal =
+            resource_amount_from_quantity(resource->name, resource->nominal_quota.value, false);
         cell->is_listed = true;
         (void)resource_intern(core, resource->name);
     }
@@ -155,7 +153,8 @@ static struct rc queue_check(const struct queue *object, struct err *err)
                 const struct quota_resource *resource = &flavor->resources.items[r];
                 if (!resource->nominal_quota.is_set || resource->nominal_quota.value.nano < 0) {
                     return err_set(err, RC_INVALID,
-                                   "Queue " STR_FMT ": spec.resourceGroups[%u].flavors[%u] (" STR_FMT
+                                   "Queue " STR_FMT
+                                   ": spec.resourceGroups[%u].flavors[%u] (" STR_FMT
                                    "): %s of " STR_FMT " must be a quantity of 0 or more",
                                    STR_ARG(object->meta.name), g, f, STR_ARG(flavor->name),
                                    "nominalQuota", STR_ARG(resource->name));
@@ -187,6 +186,7 @@ void queue_check_finalizer(struct core *core, struct queue_state *queue)
         return;
     }
     struct effect *effect = effect_new(core, EFFECT_SET_FINALIZER);
+    effect->id = ++core->next_effect_id;
     effect->object_kind = KIND_QUEUE;
     effect->name = arena_copy_str(core->out->arena, queue->name);
     effect->resource_version =

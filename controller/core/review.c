@@ -9,7 +9,8 @@
 
 #include "tallyman/base/time_text.h"
 
-/* -- after a restart ---------------------------------------------------------------------------- */
+/* -- after a restart ----------------------------------------------------------------------------
+ */
 
 static struct str record_flavor(const struct admission_record *record, struct str resource)
 {
@@ -92,7 +93,8 @@ void gang_adopt(struct core *core, struct gang *gang)
     ledger_reserve(core, gang, &request);
 }
 
-/* -- running ------------------------------------------------------------------------------------ */
+/* -- running ------------------------------------------------------------------------------------
+ */
 
 static void review_resize(struct core *core, struct gang *gang)
 {
@@ -149,12 +151,11 @@ static void review_readiness(struct core *core, struct gang *gang)
     gang_back_off(core, gang);
     gang->order_ms = core->now_ms;
     char buffer[TIME_TEXT_BYTES];
-    struct str why = arena_format(
-        &core->scratch,
-        "%u of %lld pods were ready after " STR_FMT
-        "; the gang stops whole and is tried again later",
-        gang->ready_pods, (long long)gang->size.min_count,
-        STR_ARG(duration_format_short(timeout_ms, buffer)));
+    struct str why = arena_format(&core->scratch,
+                                  "%u of %lld pods were ready after " STR_FMT
+                                  "; the gang stops whole and is tried again later",
+                                  gang->ready_pods, (long long)gang->size.min_count,
+                                  STR_ARG(duration_format_short(timeout_ms, buffer)));
     patch_suspend(core, gang, "PodsReadyTimeout", why);
 }
 
@@ -188,7 +189,8 @@ static void review_running(struct core *core, struct gang *gang)
     }
 }
 
-/* -- suspended ---------------------------------------------------------------------------------- */
+/* -- suspended ----------------------------------------------------------------------------------
+ */
 
 static bool has_stopped(const struct gang *gang)
 {
@@ -199,10 +201,10 @@ static bool has_stopped(const struct gang *gang)
 static bool is_over_limit(const struct gang *gang)
 {
     const struct queue *queue = gang->queue == NULL ? NULL : gang->queue->object;
-    int64_t limit = queue != NULL && queue->spec.requeue != NULL &&
-                            queue->spec.requeue->limit.is_set
-                        ? queue->spec.requeue->limit.value
-                        : 0;
+    int64_t limit =
+        queue != NULL && queue->spec.requeue != NULL && queue->spec.requeue->limit.is_set
+            ? queue->spec.requeue->limit.value
+            : 0;
     return limit > 0 && gang->memory.requeue_count > limit;
 }
 

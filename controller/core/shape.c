@@ -218,8 +218,8 @@ static void shape_add_claim(struct core *core, struct shape *shape, struct str n
                     arena_format(&core->scratch, STR_FMT " doesn't exist", STR_ARG(where)));
         return;
     }
-    shape_add_requests(core, shape, &demand->claim->object->spec.devices, where,
-                       &demand->requests, &demand->request_count);
+    shape_add_requests(core, shape, &demand->claim->object->spec.devices, where, &demand->requests,
+                       &demand->request_count);
     if (shape->size.pods > CLAIM_SHARERS_MAX) {
         shape_break(shape, REASON_INVALID,
                     arena_format(&core->scratch,
@@ -279,7 +279,8 @@ static void shape_read_placement(struct shape *shape, const struct runtime_class
         tolerations[toleration_count + i] = extra->tolerations.items[i];
     }
     shape->node_selector = (struct string_map){pairs, selector_count + extra_pairs};
-    shape->tolerations = (struct toleration_list){tolerations, toleration_count + extra_tolerations};
+    shape->tolerations =
+        (struct toleration_list){tolerations, toleration_count + extra_tolerations};
 }
 
 void shape_resolve(struct core *core, struct shape *shape)

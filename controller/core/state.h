@@ -14,15 +14,17 @@
 #include "tallyman/base/text.h"
 #include "tallyman/core/core.h"
 
-#define LABEL_QUEUE             "tallyman.dev/queue"
-#define LABEL_PRIORITY_CLASS    "tallyman.dev/priority-class"
-#define ANNOTATION_ADMISSION    "tallyman.dev/admission"
-#define ANNOTATION_SUSPENDED    "tallyman.dev/suspended"
-#define ANNOTATION_HOLD         "tallyman.dev/hold"
-#define LABEL_HOSTNAME          "kubernetes.io/hostname"
-#define QUEUE_FINALIZER         "tallyman.dev/in-use"
-#define FLAVOR_DEFAULT          "default"
-#define RESOURCE_PODS           "pods"
+#define LABEL_QUEUE          "tallyman.dev/queue"
+#define LABEL_PRIORITY_CLASS "tallyman.dev/priority-class"
+#define ANNOTATION_ADMISSION "tallyman.dev/admission"
+#define ANNOTATION_SUSPENDED "tallyman.dev/suspended"
+#define ANNOTATION_HOLD      "tallyman.dev/hold"
+#define LABEL_HOSTNAME       "kubernetes.io/hostname"
+#define QUEUE_FINALIZER      "tallyman.dev/in-use"
+#define FLAVOR_DEFAULT       "default"
+#define RESOURCE_PODS        "pods"
+
+#define ADMISSION_ID_BIT (1ull << 62)
 
 #define PODS_READY_TIMEOUT_DEFAULT_MS (10 * 60 * 1000)
 #define REQUEUE_BASE_DEFAULT_MS       (60 * 1000)
@@ -37,7 +39,8 @@ struct device_state;
 RB_HEAD(gang_tree, gang);       /* a queue's, linked by in_queue */
 RB_HEAD(shape_gang_tree, gang); /* a shape's, linked by in_shape */
 
-/* -- amounts ------------------------------------------------------------------------------------ */
+/* -- amounts ------------------------------------------------------------------------------------
+ */
 
 /* A resource name that a node offers or a queue rations. The table only grows, by what admins
  * write, and is bounded by RESOURCE_NAMES_MAX; names that only Jobs use never enter it. */
@@ -59,14 +62,15 @@ struct vector {
     uint32_t capacity;
 };
 
-/* -- queues and quota --------------------------------------------------------------------------- */
+/* -- queues and quota ---------------------------------------------------------------------------
+ */
 
 /* The account of one resource in one flavor of a queue. */
 struct quota_cell {
     struct str flavor;   /* owned */
     struct str resource; /* owned */
     int64_t nominal;
-    i128 used;     /* = the sum of the reservations' charges here, asserted */
+    i128 used;      /* = the sum of the reservations' charges here, asserted */
     bool is_listed; /* in the Queue's spec; a cell stays while it is used */
 };
 
@@ -113,7 +117,8 @@ struct cohort_state {
     bool is_status_dirty;
 };
 
-/* -- small objects, by name --------------------------------------------------------------------- */
+/* -- small objects, by name ---------------------------------------------------------------------
+ */
 
 /* A Namespace, LimitRange, RuntimeClass, PriorityClass, DeviceClass, ResourceClaimTemplate. */
 struct named_object {
@@ -123,17 +128,18 @@ struct named_object {
     void *value; /* owned clone of the kind's struct */
 };
 
-/* -- nodes -------------------------------------------------------------------------------------- */
+/* -- nodes --------------------------------------------------------------------------------------
+ */
 
 struct node_state {
     struct str name; /* owned */
     UT_hash_handle hh;
     RB_ENTRY(node_state) by_name;
-    struct node *object;    /* owned slim clone; NULL: only pods name it */
-    struct vector capacity; /* allocatable, rounded down */
-    struct vector used;     /* requests of every pod there that isn't terminal */
-    bool is_usable;         /* Ready and schedulable; taints are looked at per gang */
-    int64_t not_ready_since_ms; /* 0: it is Ready */
+    struct node *object;          /* owned slim clone; NULL: only pods name it */
+    struct vector capacity;       /* allocatable, rounded down */
+    struct vector used;           /* requests of every pod there that isn't terminal */
+    bool is_usable;               /* Ready and schedulable; taints are looked at per gang */
+    int64_t not_ready_since_ms;   /* 0: it is Ready */
     struct device_state *devices; /* of this node only; list by next_on_node */
     struct pod_state *pods;       /* list by next_on_node */
     /* one evaluation's what-if; valid while plan_epoch is the core's */
@@ -146,7 +152,7 @@ RB_HEAD(node_tree, node_state);
 struct pod_state {
     struct str uid; /* owned */
     UT_hash_handle hh;
-    struct str key; /* owned; "namespace/name" */
+    struct str key;          /* owned; "namespace/name" */
     struct pod_group *group; /* of its Job; NULL: no Job controls it */
     struct pod_state *next_in_group;
     struct node_state *node; /* borrowed; NULL: not bound */
@@ -170,7 +176,8 @@ struct pod_group {
     struct pod_state *pods; /* list by next_in_group */
 };
 
-/* -- devices ------------------------------------------------------------------------------------ */
+/* -- devices ------------------------------------------------------------------------------------
+ */
 
 struct slice_state {
     struct str name; /* owned */
@@ -197,19 +204,19 @@ struct counter_use {
 };
 
 struct pool_state {
-    struct str key; /* owned; "driver/pool" */
+    struct str key;                 /* owned; "driver/pool" */
     struct counter_state *counters; /* owned */
     uint32_t counter_count;
     uint32_t counter_capacity;
     UT_hash_handle hh;
     struct slice_state *slices;
     struct device_state *devices; /* of the newest complete generation; list by next_in_pool */
-    const char *problem; /* static; why it gives no devices, NULL: it does */
+    const char *problem;          /* static; why it gives no devices, NULL: it does */
 };
 
 /* One device that may be allocated. */
 struct device_state {
-    uint32_t slot; /* index in core.devices; stable while it exists */
+    uint32_t slot;  /* index in core.devices; stable while it exists */
     struct str key; /* owned; "driver/pool/device" */
     UT_hash_handle hh;
     RB_ENTRY(device_state) by_key;
@@ -248,10 +255,10 @@ struct claim_state {
 struct device_profile {
     struct str key; /* owned; class and selectors as text */
     UT_hash_handle hh;
-    struct str class_name; /* owned */
+    struct str class_name;           /* owned */
     struct device_selector_list own; /* owned; the request's selectors */
-    uint32_t users;        /* shapes; freed at 0 */
-    struct str problem;    /* owned; why it can't be evaluated, absent: it can */
+    uint32_t users;                  /* shapes; freed at 0 */
+    struct str problem;              /* owned; why it can't be evaluated, absent: it can */
     enum reason problem_reason;
     struct cel_program **programs; /* the class's, then the request's; owned */
     uint32_t program_count;
@@ -259,7 +266,8 @@ struct device_profile {
     uint32_t match_capacity;
 };
 
-/* -- gangs -------------------------------------------------------------------------------------- */
+/* -- gangs --------------------------------------------------------------------------------------
+ */
 
 struct device_demand {
     struct device_profile *profile; /* counted in its `users` */
@@ -275,16 +283,16 @@ struct shared_claim_demand {
 enum wait_bits {
     WAIT_QUOTA = 1 << 0,   /* for a release in the queue's cells, or an edit of the Queue */
     WAIT_CLUSTER = 1 << 1, /* for room on nodes, devices or claims */
-    WAIT_CONFIG = 1 << 2,  /* for an object that is named: flavor, class, template, namespace, … */
-    WAIT_ORDER = 1 << 3,   /* StrictFIFO: for the gang in front */
+    WAIT_CONFIG = 1 << 2, /* for an object that is named: flavor, class, template, namespace, … */
+    WAIT_ORDER = 1 << 3,  /* StrictFIFO: for the gang in front */
 };
 
 /* What an evaluation found. Numbers are in the resource's own unit. */
 struct verdict {
-    enum reason reason; /* REASON_NONE: it may start */
-    uint32_t waits_for; /* enum wait_bits */
-    struct str message; /* owned by whoever keeps the verdict; absent when it may start */
-    struct str flavor;  /* owned; the flavor that ran short, absent: none in particular */
+    enum reason reason;  /* REASON_NONE: it may start */
+    uint32_t waits_for;  /* enum wait_bits */
+    struct str message;  /* owned by whoever keeps the verdict; absent when it may start */
+    struct str flavor;   /* owned; the flavor that ran short, absent: none in particular */
     struct str resource; /* owned; the resource that ran short */
     int64_t asked;
     int64_t free;
@@ -297,22 +305,22 @@ struct shape {
     RB_ENTRY(shape) by_head; /* in core.ready */
     struct shape *next_in_queue;
     struct queue_state *queue;
-    struct str namespace_name;  /* owned */
-    struct pod_spec *spec;      /* owned clone, without what the admission injects */
+    struct str namespace_name; /* owned */
+    struct pod_spec *spec;     /* owned clone, without what the admission injects */
     struct gang_size size;
     struct shape_gang_tree gangs; /* that wait, in queue order */
-    uint32_t users;         /* gangs of any state */
-    uint64_t judged_in;     /* the pass of its last evaluation */
-    bool is_resolved;       /* what follows is up to date */
-    struct verdict broken;  /* reason != NONE: the template can't be judged (missing class, …) */
-    struct vector per_pod;  /* cpu, memory, …, without pods; plain requests only */
-    struct string_map node_selector; /* borrowed from spec or the runtime class */
+    uint32_t users;               /* gangs of any state */
+    uint64_t judged_in;           /* the pass of its last evaluation */
+    bool is_resolved;             /* what follows is up to date */
+    struct verdict broken; /* reason != NONE: the template can't be judged (missing class, …) */
+    struct vector per_pod; /* cpu, memory, …, without pods; plain requests only */
+    struct string_map node_selector;    /* borrowed from spec or the runtime class */
     struct toleration_list tolerations; /* owned array; the spec's and the runtime class's */
-    struct device_demand *devices; /* per pod, by claim template */
+    struct device_demand *devices;      /* per pod, by claim template */
     uint32_t device_count;
     struct shared_claim_demand *claims; /* named claims */
     uint32_t claim_count;
-    bool is_ready;  /* in core.ready */
+    bool is_ready;          /* in core.ready */
     struct verdict verdict; /* of the last evaluation; waits_for tells what wakes it */
     int64_t verdict_ms;     /* when its reason last changed */
 };
@@ -350,7 +358,7 @@ struct held_claim {
 struct reservation {
     struct queue_state *queue;
     struct charge_list per_pod;
-    int64_t count; /* pods that are charged */
+    int64_t count;             /* pods that are charged */
     struct claim_hold *claims; /* owned array */
     uint32_t claim_count;
 };
@@ -401,17 +409,17 @@ struct gang {
     int64_t terminating;
     int64_t succeeded;
     int64_t generation;
-    uint64_t version;      /* resourceVersion, comparable */
-    struct str version_text; /* owned */
+    uint64_t version;                    /* resourceVersion, comparable */
+    struct str version_text;             /* owned */
     struct admission_record *record;     /* owned clone; NULL: none */
     struct suspended_record *suspended;  /* owned clone; NULL: none */
     struct string_map template_selector; /* owned; nodeSelector as it stands on the Job */
-    uint32_t template_tolerations; /* how many stand on the Job */
+    uint32_t template_tolerations;       /* how many stand on the Job */
 
     struct pod_group *pods; /* never NULL */
     uint32_t live_pods;     /* not terminal */
     uint32_t bound_pods;    /* live and on a node */
-    uint32_t settled_pods; /* live, and nothing of them is promised any more */
+    uint32_t settled_pods;  /* live, and nothing of them is promised any more */
     uint32_t ready_pods;
     struct reservation *reservation; /* owned; NULL: holds nothing */
     int64_t admitted_ms;             /* the record's `at` */
@@ -420,9 +428,9 @@ struct gang {
     /* our own write on its way: no decision about the Job until the watch has shown it */
     uint64_t write_effect_id; /* 0: none in flight */
     enum job_patch_purpose write_purpose;
-    uint64_t write_base_version;  /* the version it was guarded by */
-    uint64_t awaited_version; /* the watch has to reach it first; 0: nothing awaited */
-    int64_t write_retry_ms;   /* a refused suspension isn't tried before; 0: no matter */
+    uint64_t write_base_version; /* the version it was guarded by */
+    uint64_t awaited_version;    /* the watch has to reach it first; 0: nothing awaited */
+    int64_t write_retry_ms;      /* a refused suspension isn't tried before; 0: no matter */
 
     /* the Admission */
     bool is_admission_seen;
@@ -460,12 +468,16 @@ struct pending_effect {
     struct str queue_name; /* owned; absent: a gang's */
 };
 
-/* -- the whole ---------------------------------------------------------------------------------- */
+/* -- the whole ----------------------------------------------------------------------------------
+ */
 
 struct core {
     int64_t now_ms;
     struct core_options options;
     uint64_t next_effect_id;
+    /* Of their own, because how many Admissions are written depends on when the driver sends them,
+     * and a replay must give the Jobs' writes the same numbers all the same. */
+    uint64_t next_admission_id;
     uint32_t synced_kinds; /* bit per object_kind */
     bool is_ready;         /* all kinds have been listed */
     struct arena scratch;  /* reset before each step */
@@ -485,7 +497,7 @@ struct core {
     struct pool_state *pools;
     struct device_state *devices_by_key;
     struct device_tree device_order;
-    int64_t next_node_check_ms; /* a NotReady node reaches its limit; 0: none */
+    int64_t next_node_check_ms;    /* a NotReady node reaches its limit; 0: none */
     struct device_state **devices; /* by slot; NULL: free slot */
     uint32_t device_slots;
     uint32_t device_capacity;
@@ -501,7 +513,7 @@ struct core {
     struct gang_timer_tree timers;
     struct gang_unbound_tree unbound; /* admitted, with pods that no node has yet */
     struct shape *shapes;
-    struct shape_tree ready;  /* to be evaluated, by their first gang */
+    struct shape_tree ready; /* to be evaluated, by their first gang */
     uint64_t plan_epoch;
     uint64_t pass; /* counts the decision passes */
     struct core_cost cost;
@@ -509,7 +521,8 @@ struct core {
     struct hash_orphan *orphans; /* Admissions without a Job of ours */
 };
 
-/* -- orders ------------------------------------------------------------------------------------- */
+/* -- orders -------------------------------------------------------------------------------------
+ */
 
 /* Priority desc, queue-order time, uid. Total. */
 int gang_compare_order(const struct gang *a, const struct gang *b);
@@ -531,7 +544,8 @@ RB_PROTOTYPE(queue_tree, queue_state, by_name, queue_compare_name)
 RB_PROTOTYPE(node_tree, node_state, by_name, node_compare_name)
 RB_PROTOTYPE(device_tree, device_state, by_key, device_compare_key)
 
-/* -- owned text --------------------------------------------------------------------------------- */
+/* -- owned text ---------------------------------------------------------------------------------
+ */
 
 /* A copy with a NUL behind it; str_drop() frees it and makes it absent. */
 struct str str_own(struct str s);
@@ -546,7 +560,8 @@ struct str key_join(struct arena *arena, struct str namespace_name, struct str n
 struct str resource_intern(struct core *core, struct str name);
 struct str resource_find(const struct core *core, struct str name);
 
-/* -- vectors ------------------------------------------------------------------------------------ */
+/* -- vectors ------------------------------------------------------------------------------------
+ */
 
 i128 vector_get(const struct vector *v, struct str resource); /* 0 if absent */
 /* The result must not fall below 0 (asserted). `resource` is borrowed from the table. */

@@ -6,7 +6,8 @@
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
 
-/* -- what isn't supported yet ------------------------------------------------------------------- */
+/* -- what isn't supported yet -------------------------------------------------------------------
+ */
 
 static void name_field(struct text *text, bool is_set, const char *field)
 {
@@ -59,15 +60,15 @@ static struct str queue_unsupported(struct arena *arena, const struct queue_spec
     name_field(&text, str_eq_c(spec->stop_policy, "HoldAndDrain"), "stopPolicy: HoldAndDrain");
     name_field(&text, spec->default_runtime.is_set, "defaultRuntime");
     name_field(&text, spec->max_runtime.is_set, "maxRuntime");
-    name_field(&text,
-               spec->min_runtime_protection.is_set && spec->min_runtime_protection.ms > 0,
+    name_field(&text, spec->min_runtime_protection.is_set && spec->min_runtime_protection.ms > 0,
                "minRuntimeProtection");
     name_field(&text, spec->allowed_priority_classes.count > 0, "allowedPriorityClasses");
     name_field(&text, spec->admission_checks.count > 0, "admissionChecks");
     return text_str(&text);
 }
 
-/* -- conditions --------------------------------------------------------------------------------- */
+/* -- conditions ---------------------------------------------------------------------------------
+ */
 
 /* The time of the last change is kept while the status stays. */
 static struct condition_list ready_condition(const struct core *core, struct arena *arena,
@@ -116,11 +117,12 @@ static struct condition_list queue_conditions(const struct core *core, struct ar
     }
     struct str missing = missing_flavors(core, arena, queue);
     if (missing.len > 0) {
-        return ready_condition(
-            core, arena, old, &object->meta, false, "FlavorNotFound",
-            arena_format(arena, "ResourceFlavor " STR_FMT " doesn't exist; create it, or name "
-                                "another in spec.resourceGroups",
-                         STR_ARG(missing)));
+        return ready_condition(core, arena, old, &object->meta, false, "FlavorNotFound",
+                               arena_format(arena,
+                                            "ResourceFlavor " STR_FMT
+                                            " doesn't exist; create it, or name "
+                                            "another in spec.resourceGroups",
+                                            STR_ARG(missing)));
     }
     struct str unsupported = queue_unsupported(arena, &object->spec);
     if (unsupported.len > 0) {
@@ -134,7 +136,8 @@ static struct condition_list queue_conditions(const struct core *core, struct ar
                            STR("the queue admits gangs"));
 }
 
-/* -- figures ------------------------------------------------------------------------------------ */
+/* -- figures ------------------------------------------------------------------------------------
+ */
 
 static struct usage_flavor_list usage_list(struct arena *arena, const struct queue_state *queue)
 {
@@ -227,13 +230,12 @@ static bool flavor_content(struct core *core, struct str name, struct arena *are
     *content = (struct resource_flavor){.meta.name = arena_copy_str(arena, name)};
     content->status.observed_generation = object->meta.generation;
     content->status.conditions =
-        text.len > 0
-            ? ready_condition(core, arena, &object->status.conditions, &object->meta, true,
-                              "PartlySupported",
-                              arena_format(arena, "this version doesn't act on: " STR_FMT,
-                                           STR_ARG(text_str(&text))))
-            : ready_condition(core, arena, &object->status.conditions, &object->meta, true,
-                              "Ready", STR("queues may use the flavor"));
+        text.len > 0 ? ready_condition(core, arena, &object->status.conditions, &object->meta, true,
+                                       "PartlySupported",
+                                       arena_format(arena, "this version doesn't act on: " STR_FMT,
+                                                    STR_ARG(text_str(&text))))
+                     : ready_condition(core, arena, &object->status.conditions, &object->meta, true,
+                                       "Ready", STR("queues may use the flavor"));
     return hash_changed(kind_info(KIND_RESOURCE_FLAVOR)->schema, content, &flavor->status_hash);
 }
 
@@ -273,27 +275,47 @@ bool core_status_content(struct core *core, enum object_kind kind, struct str na
     }
 }
 
+static int64_t milli(struct str resource, i128 amount)
+{
+    return i128_clamp(resource_is_milli(resource) ? amount : amount * 1000);
+}
+
+static void fill_cells(const struct queue_state *queue, struct arena *arena,
+                       struct queue_figures *figures)
+{
+    figures->cells = ARENA_ARRAY(arena, struct cell_figures, queue->cell_count + 1);
+    figures->cell_count = queue->cell_count;
+    for (uint32_t i = 0; i < queue->cell_count; i++) {
+        const struct quota_cell *cell = &queue->cells[i];
+        figures->cells[i] =
+            (struct cell_figures){.flavor = arena_copy_str(arena, cell->flavor),
+                                  .resource = arena_copy_str(arena, cell->resource),
+                                  .used_milli = milli(cell->resource, cell->used),
+                                  .nominal_milli = milli(cell->resource, cell->nominal)};
+    }
+}
+
 struct queue_figures_list core_queue_figures(const struct core *core, struct arena *arena)
 {
     struct queue_figures_list list = {.count = 0};
     list.items = ARENA_ARRAY(arena, struct queue_figures, HASH_COUNT(core->queues) + 1);
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, (struct queue_tree *)(uintptr_t)&core->queue_order) {
-        list.items[list.count++] =
-            (struct queue_figures){.queue = arena_copy_str(arena, queue->name),
-                                   .pending = queue->pending_count,
-                                   .admitted = queue->admitted_count,
-                                   .usage = usage_list(arena, queue)};
+        struct queue_figures *figures = &list.items[list.count++];
+        figures->queue = arena_copy_str(arena, queue->name);
+        figures->pending = queue->pending_count;
+        figures->admitted = queue->admitted_count;
+        fill_cells(queue, arena, figures);
     }
     return list;
 }
 
-/* -- when they are written ---------------------------------------------------------------------- */
+/* -- when they are written ----------------------------------------------------------------------
+ */
 
 static void emit_status(struct core *core, enum object_kind kind, struct str name)
 {
     struct effect *effect = effect_new(core, EFFECT_WRITE_STATUS);
-    effect->id = 0; /* the next change writes it again; no answer is needed */
     effect->object_kind = kind;
     effect->name = arena_copy_str(core->out->arena, name);
 }

@@ -71,8 +71,8 @@ void wake_for_cell(struct core *core, struct queue_state *queue, const struct qu
         if ((shape->verdict.waits_for & WAIT_QUOTA) == 0) {
             continue;
         }
-        bool is_elsewhere = str_is_set(shape->verdict.resource) &&
-                            !str_eq(shape->verdict.resource, cell->resource);
+        bool is_elsewhere =
+            str_is_set(shape->verdict.resource) && !str_eq(shape->verdict.resource, cell->resource);
         if (!is_elsewhere && shape->verdict.asked <= free) {
             wake_shape(core, shape);
         }

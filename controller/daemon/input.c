@@ -96,8 +96,7 @@ static struct rc read_directory(struct reader *reader, const char *path, struct 
     }
     for (int i = 0; i < count; i++) {
         if (!rc_failed(rc)) {
-            struct str file =
-                arena_format(reader->arena, "%s/%s", path, entries[i]->d_name);
+            struct str file = arena_format(reader->arena, "%s/%s", path, entries[i]->d_name);
             rc = read_file(reader, file.ptr, err);
         }
         free(entries[i]);

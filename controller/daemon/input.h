@@ -9,7 +9,7 @@ struct manifest_list {
     uint32_t capacity;
 };
 
-/* Reads one file, or every *.yaml, *.yml and *.json of a directory in order of name; "-" is standard
- * input. RC_INVALID names file, line, object and field. */
+/* Reads one file, or every *.yaml, *.yml and *.json of a directory in order of name; "-" is
+ * standard input. RC_INVALID names file, line, object and field. */
 NODISCARD struct rc input_read(struct arena *arena, const char *path, struct manifest_list *list,
                                struct err *err);

@@ -17,7 +17,8 @@ static const struct {
 
 static void print_usage(FILE *out)
 {
-    fprintf(out, "tallyman %s - gang admission for Kubernetes\n\nusage: tallyman COMMAND [options]\n\n",
+    fprintf(out,
+            "tallyman %s - gang admission for Kubernetes\n\nusage: tallyman COMMAND [options]\n\n",
             tallyman_version());
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);

@@ -195,7 +195,7 @@ static void print_table(const struct decided_list *list)
            "NAME", queue_width, "QUEUE", "DECISION", "POS", "PODS", "REASON");
     for (uint32_t i = 0; i < list->count; i++) {
         const struct decided_gang *gang = &list->items[i];
-        char position[16] = "";
+        char position[24] = "";
         if (gang->position > 0) {
             snprintf(position, sizeof(position), "%lld", (long long)gang->position);
         }

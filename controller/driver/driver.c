@@ -116,7 +116,8 @@ void driver_free(struct driver *driver)
     mem_free(driver);
 }
 
-/* -- effects to writes -------------------------------------------------------------------------- */
+/* -- effects to writes --------------------------------------------------------------------------
+ */
 
 static void copy_patch(struct arena *arena, struct job_patch *patch)
 {
@@ -202,7 +203,8 @@ static void take_effect(struct driver *driver, const struct effect *effect)
     queue_push(&driver->queues[queue], write);
 }
 
-/* -- steps -------------------------------------------------------------------------------------- */
+/* -- steps --------------------------------------------------------------------------------------
+ */
 
 static void set_wake(struct driver *driver)
 {
@@ -287,8 +289,7 @@ static struct pending_write *next_write(struct driver *driver)
     if (driver->jobs_in_flight < JOB_WRITES_IN_FLIGHT_MAX && driver->queues[QUEUE_JOB].count > 0) {
         return queue_pop(&driver->queues[QUEUE_JOB]);
     }
-    if (driver->queues[QUEUE_JOB].count > 0 ||
-        driver->others_in_flight >= driver->others_allowed) {
+    if (driver->queues[QUEUE_JOB].count > 0 || driver->others_in_flight >= driver->others_allowed) {
         return NULL;
     }
     struct pending_write *write = queue_pop(&driver->queues[QUEUE_URGENT]);
@@ -313,7 +314,8 @@ static void pump(struct driver *driver)
     set_wake(driver);
 }
 
-/* -- what the outside tells --------------------------------------------------------------------- */
+/* -- what the outside tells ---------------------------------------------------------------------
+ */
 
 void driver_object(struct driver *driver, const struct object *object)
 {
@@ -359,8 +361,7 @@ void driver_tick(struct driver *driver)
     pump(driver);
 }
 
-static int64_t retry_delay_ms(const struct pending_write *write,
-                              const struct driver_answer *answer)
+static int64_t retry_delay_ms(const struct pending_write *write, const struct driver_answer *answer)
 {
     int64_t delay_ms = WRITE_RETRY_BASE_MS;
     for (uint32_t i = 1; i < write->tries && delay_ms < WRITE_RETRY_MAX_MS; i++) {
@@ -383,8 +384,7 @@ static bool tries_again(struct driver *driver, struct pending_write *write,
         return false;
     }
     driver->stats.retries++;
-    write->not_before_ms =
-        driver->ports.now_ms(driver->ports.ctx) + retry_delay_ms(write, answer);
+    write->not_before_ms = driver->ports.now_ms(driver->ports.ctx) + retry_delay_ms(write, answer);
     queue_push(&driver->delayed, write);
     return true;
 }

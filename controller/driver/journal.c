@@ -6,13 +6,14 @@
 #include "tallyman/base/text.h"
 
 static const char *const event_names[] = {
-    [EVENT_OBJECT] = "object",      [EVENT_DELETED] = "deleted",  [EVENT_SYNCED] = "synced",
-    [EVENT_TICK] = "tick",          [EVENT_EFFECT_DONE] = "done",
+    [EVENT_OBJECT] = "object", [EVENT_DELETED] = "deleted",  [EVENT_SYNCED] = "synced",
+    [EVENT_TICK] = "tick",     [EVENT_EFFECT_DONE] = "done",
 };
 
-static const char *const outcome_names[] = {
-    [EFFECT_OK] = "ok", [EFFECT_CONFLICT] = "conflict", [EFFECT_GONE] = "gone",
-    [EFFECT_REFUSED] = "refused"};
+static const char *const outcome_names[] = {[EFFECT_OK] = "ok",
+                                            [EFFECT_CONFLICT] = "conflict",
+                                            [EFFECT_GONE] = "gone",
+                                            [EFFECT_REFUSED] = "refused"};
 
 static void put(struct json_writer *writer, const char *key, struct str value)
 {
@@ -53,7 +54,8 @@ struct str journal_event_line(struct arena *arena, const struct event *event)
     return line;
 }
 
-/* -- decisions ---------------------------------------------------------------------------------- */
+/* -- decisions ----------------------------------------------------------------------------------
+ */
 
 static void describe_patch(struct text *text, const struct effect *effect)
 {
@@ -88,8 +90,8 @@ struct str journal_decision_text(struct arena *arena, const struct effects *effe
             describe_patch(&text, effect);
         } else if (effect->kind == EFFECT_RECORD_EVENT) {
             text_addf(&text, "event " STR_FMT "/" STR_FMT " %s: " STR_FMT "\n",
-                      STR_ARG(effect->namespace_name), STR_ARG(effect->name),
-                      effect->note.reason, STR_ARG(effect->note.text));
+                      STR_ARG(effect->namespace_name), STR_ARG(effect->name), effect->note.reason,
+                      STR_ARG(effect->note.text));
         }
     }
     return text_str(&text);
@@ -110,7 +112,8 @@ struct str journal_decision_line(struct arena *arena, const struct effects *effe
     return line;
 }
 
-/* -- reading ------------------------------------------------------------------------------------ */
+/* -- reading ------------------------------------------------------------------------------------
+ */
 
 /* The head of a line; the object itself is decoded by its kind's schema in a second pass. */
 struct line_head {
@@ -204,8 +207,8 @@ struct rc journal_parse_line(struct arena *arena, struct str line, struct journa
     }
     if (event == EVENT_EFFECT_DONE) {
         parsed.event.done.effect_id = (uint64_t)head->effect.value;
-        parsed.event.done.outcome = (enum effect_outcome)index_of(
-            outcome_names, ARRAY_COUNT(outcome_names), head->outcome);
+        parsed.event.done.outcome =
+            (enum effect_outcome)index_of(outcome_names, ARRAY_COUNT(outcome_names), head->outcome);
         parsed.event.done.resource_version = head->version;
         parsed.event.done.message = head->message;
         if (parsed.event.done.outcome == 0) {

@@ -166,12 +166,15 @@ static void informer_on_not_served(struct kube_informer *informer, struct str me
     if (informer->absent_since_ms == 0) {
         informer->absent_since_ms = now_ms;
     }
-    bool is_over = !informer->is_synced || now_ms - informer->absent_since_ms >=
-                                               (uint64_t)informer->options.absent_grace_ms;
-    if (!is_over) {
-        informer_retry(informer, 0, message);
+    uint64_t away_ms = now_ms - informer->absent_since_ms;
+    uint64_t grace_ms = (uint64_t)informer->options.absent_grace_ms;
+    if (informer->is_synced && away_ms < grace_ms) {
+        int64_t wait_ms = kube_backoff_next_ms(&informer->backoff, 0);
+        int64_t left_ms = (int64_t)(grace_ms - away_ms);
+        informer_wait(informer, wait_ms < left_ms ? wait_ms : left_ms, message);
         return;
     }
+    kube_backoff_reset(&informer->backoff);
     bool is_new = !informer->is_absent;
     informer->is_absent = true;
     informer_forget_all(informer);

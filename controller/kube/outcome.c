@@ -68,7 +68,8 @@ static void outcome_write_refusal(struct text *text, const struct transfer_end *
 {
     text_addf(text, "the server answers %u", end->code);
     if (status == NULL) {
-        struct str body = str_cut_utf8(end->refusal, 200);
+        struct str body = str_take(end->refusal, str_find_char(end->refusal, '\n'));
+        body = str_cut_utf8(body, 200);
         if (body.len > 0) {
             text_addf(text, ": " STR_FMT, STR_ARG(body));
         }

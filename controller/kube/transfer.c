@@ -330,6 +330,11 @@ void transfer_conclude(struct kube_transfer *transfer, CURLcode result)
         transfer->curl_error[0] != '\0' ? transfer->curl_error : curl_easy_strerror(result);
     const struct kube_config *config = transfer->transport->config;
     if (ready_us == 0) {
+        long os_error = 0;
+        curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &os_error);
+        if (result == CURLE_COULDNT_CONNECT && os_error != 0) {
+            cause = strerror((int)os_error);
+        }
         transfer_set_ending(transfer, ENDED_UNSENT, "can't reach " STR_FMT " (" STR_FMT "): %s",
                             STR_ARG(config->server), STR_ARG(config->source), cause);
     } else if (result == CURLE_OPERATION_TIMEDOUT) {

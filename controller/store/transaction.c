@@ -1,12 +1,14 @@
 #include "store_internal.h"
 
-#include <assert.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "tallyman/base/limits.h"
 
 /* LMDB hands pages that transaction n has freed to transaction n + 2. */
-#define SETTLE_COMMITS 1
+#define SETTLE_COMMITS       1
+#define VOLUME_RESERVE_BYTES (1024u * 1024)
 
 static MDB_val val_of(struct str s)
 {
@@ -275,6 +277,18 @@ static void write_job(struct store_txn *txn, struct store_job *job)
     job->gang_records = stat.ms_entries;
 }
 
+/* A volume that becomes full in the middle of a write gives a short write, which LMDB reports as
+ * EIO. */
+static bool is_volume_full(const struct store_job *job)
+{
+    const char *path = NULL;
+    struct statvfs info;
+    uint64_t wanted = job->batches.weight + VOLUME_RESERVE_BYTES;
+
+    return mdb_env_get_path(job->env, &path) == 0 && statvfs(path, &info) == 0 &&
+           (uint64_t)info.f_bavail * info.f_frsize < wanted;
+}
+
 void store_job_run(struct store_job *job)
 {
     uint64_t started_ns = uv_hrtime();
@@ -282,6 +296,8 @@ void store_job_run(struct store_job *job)
     MDB_envinfo info = {0};
     MDB_stat stat = {0};
 
+    /* A reader that was killed would keep pages from being used again for ever. */
+    (void)mdb_reader_check(job->env, NULL);
     if (job->sheds) {
         shed_journal(job);
     }
@@ -290,6 +306,9 @@ void store_job_run(struct store_job *job)
         write_job(&txn, job);
     }
     job->error = store_txn_end(&txn);
+    if (job->error == EIO && is_volume_full(job)) {
+        job->error = ENOSPC;
+    }
     (void)mdb_env_info(job->env, &info);
     (void)mdb_env_stat(job->env, &stat);
     job->used_bytes = (info.me_last_pgno + 1) * stat.ms_psize;

@@ -57,7 +57,7 @@ enum token_kind {
 struct token {
     enum token_kind kind;
     bool boolean;
-    struct str text; /* borrowed for the call */
+    struct str text; /* borrowed for the call; of a YAML bool, the word that stood there */
 };
 
 /* Takes one token; a failure stops the reader. */
@@ -89,7 +89,8 @@ NODISCARD struct rc yaml_read(struct str text, struct token_sink sink,
 
 struct decoder; /* one document by one schema */
 
-/* Owned. Texts and arrays of what is decoded go to `arena` (borrowed until the decoder is freed). */
+/* Owned. Texts and arrays of what is decoded go to `arena` (borrowed until the decoder is freed).
+ */
 struct decoder *decoder_new(struct arena *arena, const struct schema *schema);
 void decoder_free(struct decoder *decoder);
 /* Ready for the next document, of maybe another schema and arena. */
@@ -102,9 +103,16 @@ void *decoder_result(const struct decoder *decoder);
 NODISCARD struct rc decode_json(struct arena *arena, const struct schema *schema, struct str text,
                                 void **ret_value, struct err *err);
 
-/* -- what an API server sends ------------------------------------------------------------------- */
+/* -- what an API server sends -------------------------------------------------------------------
+ */
 
-enum watch_event_type { WATCH_ADDED = 1, WATCH_MODIFIED, WATCH_DELETED, WATCH_BOOKMARK, WATCH_ERROR };
+enum watch_event_type {
+    WATCH_ADDED = 1,
+    WATCH_MODIFIED,
+    WATCH_DELETED,
+    WATCH_BOOKMARK,
+    WATCH_ERROR
+};
 
 struct api_status_cause {
     struct str reason;
@@ -143,9 +151,9 @@ struct watch_event {
 /* Takes one event; everything in it is borrowed for the call. */
 struct watch_handler {
     struct rc (*on_event)(void *ctx, const struct watch_event *event, struct err *err);
-    /* One object could not be decoded (wrong type, bad quantity): it is skipped, the stream goes on.
-     * `meta` holds as much of its meta as was read; `why` names the object and the field. NULL: such
-     * an object ends the stream. */
+    /* One object could not be decoded (wrong type, bad quantity): it is skipped, the stream goes
+     * on. `meta` holds as much of its meta as was read; `why` names the object and the field. NULL:
+     * such an object ends the stream. */
     void (*on_malformed)(void *ctx, const struct object_meta *meta, const struct err *why);
     void *ctx;
 };
@@ -179,14 +187,15 @@ NODISCARD struct rc list_decoder_finish(struct list_decoder *decoder, struct lis
 /* -- manifests --------------------------------------------------------------------------------- */
 
 struct manifest {
-    struct object object;   /* KIND_NONE: a kind that isn't ours; then the two texts below tell it */
+    struct object object; /* KIND_NONE: a kind that isn't ours; then the two texts below tell it */
     struct str api_version; /* borrowed from the arena */
     struct str kind;
     uint32_t line; /* in the file, from 1 */
 };
 
-/* Reads a file's text (YAML or JSON, several documents, `kind: List` taken apart). Every document is
- * given to `on_manifest`, in the order of the text. An error names file, line, object and path. */
+/* Reads a file's text (YAML or JSON, several documents, `kind: List` taken apart). Every document
+ * is given to `on_manifest`, in the order of the text. An error names file, line, object and path.
+ */
 NODISCARD struct rc manifests_read(struct arena *arena, struct str file_name, struct str text,
                                    struct rc (*on_manifest)(void *ctx, const struct manifest *m,
                                                             struct err *err),
@@ -219,11 +228,12 @@ struct str json_writer_text(const struct json_writer *writer);
 void encode_object(struct json_writer *writer, const struct schema *schema, const void *value);
 /* The members alone, into an object that the caller has started: it may put others in front. */
 void encode_fields(struct json_writer *writer, const struct schema *schema, const void *value);
-/* The members alone, into an object that the caller has opened: for those that come in front, such as
- * apiVersion and kind. */
+/* The members alone, into an object that the caller has opened: for those that come in front, such
+ * as apiVersion and kind. */
 void encode_fields(struct json_writer *writer, const struct schema *schema, const void *value);
 
-/* -- copies ------------------------------------------------------------------------------------- */
+/* -- copies -------------------------------------------------------------------------------------
+ */
 
 /* A deep copy of a struct and all that it points to, in one allocation. Owned; mem_free(). */
 NODISCARD void *object_clone(const struct schema *schema, const void *value);

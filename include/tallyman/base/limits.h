@@ -21,7 +21,7 @@
 #define DECODE_TOKEN_MAX_BYTES  (1536u * 1024)     /* one string; etcd's request limit is 1.5 MiB */
 #define DECODE_OBJECT_MAX_BYTES (4u * 1024 * 1024) /* one object's text */
 #define DECODE_LIST_MAX_ITEMS   65536              /* one list inside an object */
-#define DECODE_STRUCT_MAX_BYTES (96u * 1024 * 1024) /* what one object's text may grow to */
+#define DECODE_STRUCT_MAX_BYTES (64u * 1024 * 1024) /* what one object's text may grow to */
 #define DECODE_MAP_SMALL_ITEMS  24                 /* above: duplicate keys are found by sorting */
 #define DECODE_SLICE_BYTES      (64u * 1024)       /* fed to the JSON parser between two checks */
 #define DECODE_PATH_MAX_BYTES   512                /* "spec.template…" in an error */
@@ -124,7 +124,7 @@
 #define KUBE_DEADLINE_SLACK_MS     5000    /* a clean end so near the deadline is the deadline */
 #define KUBE_WATCH_LIST_RETRY_MS   1800000 /* a server without WatchList is asked again */
 #define KUBE_RETRY_BASE_MS         500
-#define KUBE_RETRY_MAX_MS          30000
+#define KUBE_RETRY_MAX_MS          10000
 #define KUBE_RETRY_AFTER_MAX_MS    120000
 #define KUBE_ABSENT_RETRY_MS       5000
 #define KUBE_ABSENT_RETRY_MAX_MS   30000
@@ -140,3 +140,7 @@
 
 /* api: counting */
 #define POD_RESOURCES_MAX 128 /* different resources that one pod may name */
+
+/* daemon */
+#define DAEMON_BATCH_MAX 512 /* changes that the store gets in one batch */
+#define DAEMON_FLUSH_MS  100 /* how long a change may wait for the others of its batch */

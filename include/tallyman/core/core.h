@@ -54,14 +54,14 @@ struct event {
 };
 
 enum effect_kind {
-    EFFECT_PATCH_JOB = 1,   /* `patch`, guarded by uid and resourceVersion */
-    EFFECT_WRITE_ADMISSION, /* content by core_admission_content() when it is sent */
+    EFFECT_PATCH_JOB = 1,    /* `patch`, guarded by uid and resourceVersion */
+    EFFECT_WRITE_ADMISSION,  /* content by core_admission_content() when it is sent */
     EFFECT_DELETE_ADMISSION, /* of that uid: another Job's of the same name, or nobody's any more */
-    EFFECT_RECORD_EVENT,    /* `note` */
-    EFFECT_WRITE_STATUS,    /* of a Queue, Cohort or ResourceFlavor; core_status_content() */
-    EFFECT_SET_FINALIZER,   /* of a Queue: `finalizer_wanted` */
-    EFFECT_PERSIST,         /* `memory`; no answer */
-    EFFECT_LEDGER,          /* `transition`; no answer */
+    EFFECT_RECORD_EVENT,     /* `note` */
+    EFFECT_WRITE_STATUS,     /* of a Queue, Cohort or ResourceFlavor; core_status_content() */
+    EFFECT_SET_FINALIZER,    /* of a Queue: `finalizer_wanted` */
+    EFFECT_PERSIST,          /* `memory`; no answer */
+    EFFECT_LEDGER,           /* `transition`; no answer */
 };
 
 enum job_patch_purpose { PATCH_ADMIT = 1, PATCH_SUSPEND, PATCH_RESTORE };
@@ -74,9 +74,9 @@ struct job_patch {
     bool removes_record;
     struct str suspended; /* annotation tallyman.dev/suspended */
     bool removes_suspended;
-    bool sets_hold;                   /* annotation tallyman.dev/hold: "true" */
-    struct string_map node_selector;  /* an absent value removes the key */
-    bool sets_tolerations;            /* the whole list; empty removes it */
+    bool sets_hold;                  /* annotation tallyman.dev/hold: "true" */
+    struct string_map node_selector; /* an absent value removes the key */
+    bool sets_tolerations;           /* the whole list; empty removes it */
     struct toleration_list tolerations;
     struct opt_int parallelism;
 };
@@ -140,12 +140,13 @@ struct core_options {
 struct core *core_new(const struct core_options *options);
 void core_free(struct core *core); /* NULL is fine */
 
-/* Takes in one event and decides. `effects` is filled anew. A malformed object is an RC_INVALID with
- * a sentence and changes nothing. */
+/* Takes in one event and decides. `effects` is filled anew. A malformed object is an RC_INVALID
+ * with a sentence and changes nothing. */
 NODISCARD struct rc core_step(struct core *core, const struct event *event,
                               struct effects *ret_effects, struct err *err);
 
-/* -- questions ---------------------------------------------------------------------------------- */
+/* -- questions ----------------------------------------------------------------------------------
+ */
 
 enum decision {
     DECISION_ADMIT = 1,
@@ -212,11 +213,19 @@ struct core_cost {
 
 struct core_cost core_last_cost(const struct core *core);
 
+struct cell_figures {
+    struct str flavor;
+    struct str resource;
+    int64_t used_milli; /* thousandths of the resource's whole unit, saturating */
+    int64_t nominal_milli;
+};
+
 struct queue_figures {
     struct str queue;
     int64_t pending;
     int64_t admitted;
-    struct usage_flavor_list usage;
+    struct cell_figures *cells;
+    uint32_t cell_count;
 };
 
 struct queue_figures_list {

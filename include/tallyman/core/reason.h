@@ -39,10 +39,10 @@ enum reason {
 enum reason_action { ACTION_WAIT = 1, ACTION_CHANGE_JOB, ACTION_ASK_ADMIN, ACTION_BUG };
 
 struct reason_info {
-    const char *code;     /* "DevicesExhausted" */
+    const char *code; /* "DevicesExhausted" */
     enum reason_action action;
-    const char *advice;   /* one sentence for the user, imperative */
-    bool is_passed_over;  /* StrictFIFO goes on behind a head that waits for this */
+    const char *advice;  /* one sentence for the user, imperative */
+    bool is_passed_over; /* StrictFIFO goes on behind a head that waits for this */
 };
 
 /* Static; REASON_NONE has an empty code. */

@@ -27,8 +27,8 @@ enum write_outcome {
 struct driver_write {
     uint64_t id; /* to be given to driver_write_done() */
     const struct effect *effect;
-    const struct admission *admission;    /* EFFECT_WRITE_ADMISSION */
-    const struct status_content *status;  /* EFFECT_WRITE_STATUS */
+    const struct admission *admission;   /* EFFECT_WRITE_ADMISSION */
+    const struct status_content *status; /* EFFECT_WRITE_STATUS */
     int64_t at_ms;
 };
 

@@ -1,8 +1,8 @@
 /* journal.h - events and decisions as lines of JSON, so that a run can be played again.
  *
- * An event line: {"now":…,"event":"object","kind":"Job","object":{…}}. A decision line has the effects
- * of one event in short: {"decisions":["…"]}. Objects are written by their schema, so only what
- * Tallyman looks at is in the journal, and the same event always gives the same bytes. */
+ * An event line: {"now":…,"event":"object","kind":"Job","object":{…}}. A decision line has the
+ * effects of one event in short: {"decisions":["…"]}. Objects are written by their schema, so only
+ * what Tallyman looks at is in the journal, and the same event always gives the same bytes. */
 #pragma once
 
 #include "tallyman/core/core.h"
@@ -19,8 +19,8 @@ enum journal_line_kind { JOURNAL_EVENT = 1, JOURNAL_DECISION };
 
 struct journal_line {
     enum journal_line_kind kind;
-    struct event event;         /* JOURNAL_EVENT; borrowed from the arena */
-    struct str decision_text;   /* JOURNAL_DECISION */
+    struct event event;       /* JOURNAL_EVENT; borrowed from the arena */
+    struct str decision_text; /* JOURNAL_DECISION */
 };
 
 /* RC_INVALID: the line isn't one of a journal. */

@@ -1,5 +1,5 @@
-/* Every kind: a sample with every field that any schema names is decoded, encoded, and decoded again
- * to the same. */
+/* Every kind: a sample with every field that any schema names is decoded, encoded, and decoded
+ * again to the same. */
 #include "support/check.h"
 #include "support/file.h"
 
@@ -216,7 +216,8 @@ static void the_samples_fill_every_field_of_every_schema(void **state)
     }
 }
 
-/* -- values land in the member they belong to --------------------------------------------------- */
+/* -- values land in the member they belong to ---------------------------------------------------
+ */
 
 static void a_job_is_read_into_its_members(void **state)
 {
@@ -273,7 +274,8 @@ static void a_slice_and_a_queue_are_read_into_their_members(void **state)
     check_i64(queue->spec.fair_sharing->half_life.ms, INT64_C(604800000));
 }
 
-/* -- the table of kinds ------------------------------------------------------------------------- */
+/* -- the table of kinds -------------------------------------------------------------------------
+ */
 
 static void kinds_are_found_by_group_version_and_kind(void **state)
 {

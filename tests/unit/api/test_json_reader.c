@@ -1,4 +1,5 @@
-/* JSON text to tokens: whatever the chunks are cut like, and never more memory than the limits say. */
+/* JSON text to tokens: whatever the chunks are cut like, and never more memory than the limits say.
+ */
 #include "support/check.h"
 #include "support/tokens.h"
 
@@ -139,9 +140,11 @@ static void a_sink_stops_the_reader(void **state)
     json_reader_free(reader);
 }
 
-/* -- limits ------------------------------------------------------------------------------------- */
+/* -- limits -------------------------------------------------------------------------------------
+ */
 
-/* Feeds `head`, then `fill` until it is refused or `max_bytes` have gone in; the bytes that went. */
+/* Feeds `head`, then `fill` until it is refused or `max_bytes` have gone in; the bytes that went.
+ */
 static size_t feed_until_refused(const char *head, const char *fill, size_t max_bytes,
                                  struct err *err)
 {

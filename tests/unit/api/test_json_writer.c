@@ -66,7 +66,10 @@ static void bad_utf8_becomes_replacement_characters(void **state)
         const char *json;
     } cases[] = {
         {"ok \xe2\x98\x83", "\"ok \xe2\x98\x83\""},
-        {"a\xff" "b", "\"a\xef\xbf\xbd" "b\""},
+        {"a\xff"
+         "b",
+         "\"a\xef\xbf\xbd"
+         "b\""},
         {"\xe2\x98", "\"\xef\xbf\xbd\xef\xbf\xbd\""},
         {"\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\""},
         {"\xed\xa0\x80x", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdx\""},

@@ -151,12 +151,12 @@ static void labels_are_escaped_and_made_utf8(void **state)
                                      .label_names = {"l"}};
     struct metric *gauge = metrics_register(metrics, &options);
     struct str wild = STR("a\"b\\c\nd\xff"
-                          "e\xc3\xa9\xe2\x82");
+                          "e\xc3\xa9\xe2\x82 ");
 
     metric_set(gauge, &wild, 1);
     expect_text(metrics, "# HELP t back\\\\slash\\nline \"quote\"\n# TYPE t gauge\n"
                          "t{l=\"a\\\"b\\\\c\\nd\xef\xbf\xbd"
-                         "e\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\"} 1\n");
+                         "e\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd \"} 1\n");
 }
 
 static void what_is_forgotten_is_gone(void **state)

@@ -108,6 +108,9 @@ static void without_a_status_the_body_is_quoted_and_cut(void **state)
     assert_true(response->message.len < 300);
     assert_true(str_starts_with(response->message, STR("GET /x: the server answers 502: pppp")));
 
+    end.refusal = STR("404 page not found\nand more\n");
+    check_str(classify(*state, "GET", end)->message,
+              "GET /x: the server answers 502: 404 page not found");
     end.refusal = STR("{\"kind\":\"Status\",");
     assert_null(classify(*state, "GET", end)->status);
     end.refusal = STR("{}");

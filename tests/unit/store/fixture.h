@@ -31,6 +31,7 @@ struct fixture {
     uint32_t health_calls;
     bool is_degraded;
     bool is_closed;
+    bool is_mounted; /* the directory is a volume of its own */
 };
 
 static UNUSED void on_health(void *ctx, bool is_degraded, struct str sentence)

@@ -4,6 +4,7 @@
  * as ENOSPC), the size limit by a small map_max_bytes. */
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "fixture.h"
 
@@ -59,6 +60,50 @@ static void the_journal_is_pruned_by_size_oldest_first(void **state)
     /* The room of the old ones was used again. */
     assert_true(store_stats(f->store).used_bytes < 8 * MIB);
     assert_int_equal(store_stats(f->store).lost_journal, 0);
+}
+
+static NORETURN bool hang(void *ctx, uint64_t seq, const struct store_record *record)
+{
+    (void)seq;
+    (void)record;
+    assert_int_equal(write(*(int *)ctx, "r", 1), 1);
+    for (;;) {
+        (void)pause();
+    }
+}
+
+/* A `report` that was killed in the middle of a read doesn't hold old pages for ever. */
+static void a_killed_reader_costs_no_room(void **state)
+{
+    struct fixture *f = *state;
+    struct store_options options = {.dir = f->options.dir, .is_read_only = true};
+    int fds[2];
+    char byte;
+
+    f->options.journal_max_bytes = 4 * MIB;
+    open_store(f);
+    assert_int_equal(commit_journal_bytes(f, 1, 1000), RC_OK);
+    assert_int_equal(pipe(fds), 0);
+    pid_t child = fork();
+
+    if (child == 0) {
+        struct store *reader = NULL;
+        struct err err;
+
+        if (rc_failed(store_open(NULL, &options, &reader, &err)) ||
+            rc_failed(store_read_journal(reader, 0, hang, &fds[1], &err))) {
+            _exit(1);
+        }
+    }
+    assert_int_equal(read(fds[0], &byte, 1), 1);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    for (int i = 2; i <= 100; i++) {
+        assert_int_equal(commit_journal_bytes(f, i, 200 * 1024), RC_OK);
+    }
+    assert_true(store_stats(f->store).used_bytes < 8 * MIB);
 }
 
 static void histories_are_pruned_by_age(void **state)
@@ -206,6 +251,7 @@ static void a_full_disk_degrades_and_recovers(void **state)
     add_ledger(f, batch, 3, STR("metered"));
     add_journal(f, batch, 3, STR("lost"));
     commit(f, batch);
+    assert_int_equal(f->failed, 1); /* never inside of the commit */
     run_until_answered(f, 3);
     assert_int_equal(f->last_code, RC_IO);
     assert_int_equal(f->health_calls, 1);
@@ -226,9 +272,14 @@ static void a_full_disk_degrades_and_recovers(void **state)
     /* 2 and 3 are the gap that a reader sees. */
     batch = store_batch_new();
     add_journal(f, batch, 4, STR("after"));
+    put_gang(f, batch, "a", "newest");
     commit(f, batch);
     run_until_answered(f, 4);
     assert_int_equal(f->last_code, RC_OK);
+    /* What was owed is written once: a later value stays. */
+    commit(f, store_batch_new());
+    run_until_answered(f, 5);
+    expect_gangs(f, "a=newest b=new");
     reopen_store(f);
     check_str(store_open_sentence(f->store), "");
     assert_int_equal(store_stats(f->store).journal_next_seq, 5);
@@ -339,6 +390,7 @@ int main(void)
         T(the_file_grows_as_it_is_filled),
         T(one_transaction_larger_than_the_file_fits),
         T(the_journal_is_pruned_by_size_oldest_first),
+        T(a_killed_reader_costs_no_room),
         T(histories_are_pruned_by_age),
         T(a_pruned_journal_goes_on_counting),
         T(at_the_size_limit_the_oldest_quarter_of_the_journal_goes),

@@ -1,0 +1,8 @@
+/* decode_map.h - a key that is given twice in a map. */
+#pragma once
+
+#include "codec_private.h"
+
+/* Drops all but the last item of each key; the order of what stays is kept. The items begin with
+ * their key. `arena` is scratch. */
+void map_drop_duplicates(struct arena *arena, struct any_list *list, size_t item_bytes);

@@ -1,0 +1,96 @@
+/* daemon.h - the controller as a process: one loop, one core, and the real ports around them.
+ *
+ * run.c starts and stops it, kube_port.c carries writes to the API server and events from it,
+ * store_port.c keeps the journal and the ledger, telemetry.c counts and logs. */
+#pragma once
+
+#include <stdio.h>
+#include <uv.h>
+
+#include "tallyman/base/log.h"
+#include "tallyman/base/metrics.h"
+#include "tallyman/driver/driver.h"
+#include "tallyman/http/server.h"
+#include "tallyman/kube/client.h"
+#include "tallyman/kube/informer.h"
+#include "tallyman/kube/retry.h"
+#include "tallyman/store/store.h"
+
+struct daemon_options {
+    struct str kubeconfig;   /* absent: KUBECONFIG, the pod's account, ~/.kube/config */
+    struct str context;      /* absent: the current one */
+    struct str store_dir;    /* absent: nothing is kept */
+    struct str http_listen;  /* absent: no HTTP */
+    const char *journal_file; /* NULL: none; events and decisions as lines, for `replay` */
+    enum log_level log_level;
+};
+
+struct telemetry {
+    struct metrics *metrics;
+    struct metric *pending;
+    struct metric *admitted;
+    struct metric *quota_used;
+    struct metric *quota_nominal;
+    struct metric *admissions;
+    struct metric *suspensions;
+    struct metric *step_seconds;
+    struct metric *write_seconds;
+    struct metric *api_requests;
+    struct metric *events;
+    struct metric *malformed;
+    struct metric *store_degraded;
+    struct metric *writes_waiting;
+};
+
+struct daemon {
+    struct daemon_options options;
+    uv_loop_t loop;
+    struct log_sink log;
+    struct core *core;
+    struct driver *driver;
+    struct kube_config *config;
+    struct kube_client *client;
+    struct kube_informer *informers[KIND_COUNT];
+    struct store *store;
+    struct store_batch *batch; /* what the next commit takes */
+    struct http_server *http;
+    struct telemetry telemetry;
+    FILE *journal;
+    uv_timer_t wake_timer;
+    uv_timer_t flush_timer;
+    uv_timer_t start_timer;
+    uv_signal_t signals[2];
+    struct kube_backoff start_backoff;
+    struct str cluster_id; /* owned; uid of namespace kube-system */
+    uint32_t synced_kinds; /* bit per kind */
+    uint64_t step_started_ns;
+    uint64_t event_serial;
+    uint32_t closing; /* parts that haven't closed yet */
+    bool is_stopping;
+    bool is_ready;
+    int exit_status;
+};
+
+/* -- kube_port.c -- */
+
+void kube_port_write(void *ctx, const struct driver_write *write); /* ctx: struct daemon */
+void kube_port_open_informers(struct daemon *daemon);
+
+/* -- store_port.c -- */
+
+NODISCARD struct rc store_port_open(struct daemon *daemon, struct err *err);
+void store_port_persist(void *ctx, struct str gang_uid, const struct gang_memory *memory);
+void store_port_ledger(void *ctx, const struct effect *effect);
+/* A line of the journal, to the store and to the file. */
+void store_port_journal(struct daemon *daemon, int64_t now_ms, struct str line);
+void store_port_flush(struct daemon *daemon);
+
+/* -- telemetry.c -- */
+
+void telemetry_open(struct daemon *daemon);
+void telemetry_wrote(struct daemon *daemon, const struct effect *effect,
+                     const struct driver_answer *answer, int64_t took_ms);
+void telemetry_effects(struct daemon *daemon, const struct effects *effects);
+/* Written to standard error as one JSON object per line. */
+struct log_sink telemetry_log(enum log_level level);
+int64_t daemon_now_ms(void *ctx);

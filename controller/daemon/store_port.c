@@ -1,0 +1,133 @@
+/* store_port.c - what the controller keeps: soft state, ledger, journal; committed a few times a
+ * second, so that a burst of events is one transaction. */
+#include "daemon.h"
+
+#include <string.h>
+
+#include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
+#include "tallyman/base/time_text.h"
+
+#define JOURNAL_LINE_KIND      1
+#define LEDGER_TRANSITION_KIND 1
+
+static void on_health(void *ctx, bool is_degraded, struct str sentence)
+{
+    struct daemon *daemon = ctx;
+    metric_set(daemon->telemetry.store_degraded, NULL, is_degraded ? 1 : 0);
+    struct log_field fields[] = {LOG_STR("detail", sentence), {.key = NULL}};
+    log_line(&daemon->log, is_degraded ? LOG_ERROR : LOG_INFO,
+             is_degraded ? "the store can't be written; decisions go on, history is lost"
+                         : "the store is written again",
+             fields);
+}
+
+struct rc store_port_open(struct daemon *daemon, struct err *err)
+{
+    if (!str_is_set(daemon->options.store_dir)) {
+        return RC_SUCCESS;
+    }
+    struct store_options options = {.dir = daemon->options.store_dir,
+                                    .cluster_id = daemon->cluster_id,
+                                    .now_ms = daemon_now_ms(daemon),
+                                    .on_health = on_health,
+                                    .ctx = daemon};
+    TRY(store_open(&daemon->loop, &options, &daemon->store, err));
+    struct str sentence = store_open_sentence(daemon->store);
+    if (!str_is_empty(sentence)) {
+        struct log_field fields[] = {LOG_STR("detail", sentence), {.key = NULL}};
+        log_line(&daemon->log, LOG_WARN, "the store was set aside and begun anew", fields);
+    }
+    daemon->batch = store_batch_new();
+    return RC_SUCCESS;
+}
+
+void store_port_flush(struct daemon *daemon)
+{
+    if (daemon->store == NULL || store_batch_count(daemon->batch) == 0) {
+        return;
+    }
+    struct err err;
+    if (rc_failed(store_commit(daemon->store, daemon->batch, NULL, NULL, &err))) {
+        store_batch_free(daemon->batch); /* the disk is too slow for what happens: history is lost */
+    }
+    daemon->batch = store_batch_new();
+}
+
+static void after_add(struct daemon *daemon, struct rc rc)
+{
+    if (rc_failed(rc) || store_batch_count(daemon->batch) >= DAEMON_BATCH_MAX) {
+        store_port_flush(daemon);
+    }
+}
+
+void store_port_persist(void *ctx, struct str gang_uid, const struct gang_memory *memory)
+{
+    struct daemon *daemon = ctx;
+    if (daemon->store == NULL) {
+        return;
+    }
+    struct json_writer *writer = json_writer_new();
+    json_object_start(writer);
+    json_key(writer, "requeueCount");
+    json_int(writer, memory->requeue_count);
+    json_key(writer, "requeueAtMs");
+    json_int(writer, memory->requeue_at_ms);
+    json_key(writer, "evictions");
+    json_int(writer, memory->evictions);
+    json_object_end(writer);
+    struct err err;
+    after_add(daemon, store_batch_put_gang(daemon->batch, gang_uid, json_writer_text(writer), &err));
+    json_writer_free(writer);
+}
+
+static void put(struct json_writer *writer, const char *key, struct str value)
+{
+    if (str_is_set(value)) {
+        json_key(writer, key);
+        json_string(writer, value);
+    }
+}
+
+void store_port_ledger(void *ctx, const struct effect *effect)
+{
+    struct daemon *daemon = ctx;
+    if (daemon->store == NULL) {
+        return;
+    }
+    const struct gang_transition *transition = &effect->transition;
+    struct json_writer *writer = json_writer_new();
+    json_object_start(writer);
+    put(writer, "namespace", effect->namespace_name);
+    put(writer, "name", effect->name);
+    put(writer, "uid", effect->uid);
+    put(writer, "queue", transition->queue);
+    put(writer, "from", str_from_c(transition->from));
+    put(writer, "to", str_from_c(transition->to));
+    put(writer, "cause", transition->cause);
+    json_key(writer, "pods");
+    json_int(writer, transition->pods);
+    put(writer, "amounts", transition->amounts);
+    json_object_end(writer);
+    struct store_record record = {.time_ms = transition->at_ms,
+                                  .kind = LEDGER_TRANSITION_KIND,
+                                  .bytes = json_writer_text(writer)};
+    struct err err;
+    after_add(daemon, store_batch_add_ledger(daemon->batch, &record, &err));
+    json_writer_free(writer);
+}
+
+void store_port_journal(struct daemon *daemon, int64_t now_ms, struct str line)
+{
+    if (!str_is_set(line)) {
+        return;
+    }
+    if (daemon->journal != NULL) {
+        fprintf(daemon->journal, STR_FMT "\n", STR_ARG(line));
+    }
+    if (daemon->store != NULL) {
+        struct store_record record = {.time_ms = now_ms, .kind = JOURNAL_LINE_KIND, .bytes = line};
+        struct err err;
+        after_add(daemon, store_batch_add_journal(daemon->batch, &record, &err));
+    }
+}

@@ -1,0 +1,305 @@
+/* sim_internal.h - what the files of controller/sim offer each other, file by file.
+ *
+ * The objects are values that never change: whoever wants another one copies the struct, sets
+ * fields and hands it to api_update(), which clones it and tells everybody. Nobody keeps a pointer
+ * to a value over that call. */
+#pragma once
+
+#include "tallyman/api/codec.h"
+#include "tallyman/api/pod_request.h"
+#include "tallyman/base/map.h"
+#include "tallyman/sim/sim.h"
+
+#define LABEL_QUEUE           "tallyman.dev/queue"
+#define LABEL_DEFAULT_QUEUE   "tallyman.dev/default-queue"
+#define ANNOTATION_ADMISSION  "tallyman.dev/admission"
+#define ANNOTATION_SUSPENDED  "tallyman.dev/suspended"
+#define ANNOTATION_HOLD       "tallyman.dev/hold"
+#define ANNOTATION_MIN_COUNT  "tallyman.dev/min-count"
+#define ANNOTATION_POD_CLAIM  "resource.kubernetes.io/pod-claim-name"
+#define LABEL_INDEX           "batch.kubernetes.io/job-completion-index"
+#define RESOURCE_PODS         "pods"
+
+/* -- agenda.c: what is to come -------------------------------------------------------------------- */
+
+struct task {
+    int64_t at_ms;
+    uint64_t sequence; /* tasks of one time run in the order in which they were made */
+    void (*run)(struct sim *sim, struct task *task);
+    struct str uid; /* owned; absent: of no object */
+    uint64_t number;
+    enum object_kind kind;
+    void *value; /* owned clone, or NULL */
+    void (*call)(void *ctx, struct sim *sim);
+    void *ctx;
+};
+
+struct agenda {
+    struct task **items; /* a heap by (at_ms, sequence) */
+    uint32_t count;
+    uint32_t capacity;
+    uint64_t next_sequence;
+};
+
+struct task *agenda_add(struct sim *sim, int64_t at_ms,
+                        void (*run)(struct sim *sim, struct task *task), struct str uid);
+/* NULL when it is empty; borrowed. */
+const struct task *agenda_first(const struct agenda *agenda);
+struct task *agenda_take(struct agenda *agenda); /* owned; task_free() */
+void task_free(struct task *task);
+void agenda_deinit(struct agenda *agenda);
+/* `delay_ms` stretched by the seed. */
+int64_t sim_later(struct sim *sim, int64_t delay_ms);
+
+/* -- api.c: the API server ---------------------------------------------------------------------- */
+
+struct sim_object;
+
+/* What the simulator itself knows of a pod. */
+struct pod_notes {
+    struct sim_object *job; /* its controller; NULL: none, or gone */
+    struct sim_object *next_in_job;
+    struct amount_list amounts; /* arrays in `arena`; texts too */
+    struct arena arena;
+    int64_t index; /* -1: none */
+    int64_t run_for_ms; /* -1: for ever */
+    struct str chosen_node; /* owned; kube-scheduler has decided, the binding follows */
+    int64_t queued_ms;      /* kube-scheduler's order */
+    int64_t retry_ms;       /* not tried before */
+    uint32_t tries;
+    bool is_waiting;     /* found no place, nothing has changed since */
+    bool is_expected_to_go; /* the Job controller deleted it: that is no failure */
+    bool is_stopping;    /* the kubelet has begun to stop it */
+    uint64_t finish_token; /* of the task that ends it; 0: none */
+};
+
+struct job_notes {
+    struct sim_object *pods; /* in order of making */
+    struct sim_object **last_pod;
+    bool is_sync_due;
+    int64_t sync_at_ms;
+    int64_t batch;     /* pods that are made at once next; grows as they succeed */
+    int64_t lost_pods; /* deleted by others while it ran */
+    int64_t next_try_ms; /* after a failure */
+    bool is_whole;
+    int64_t partial_since_ms; /* -1: it isn't */
+    int64_t partial_max_ms;
+    bool is_excused; /* a pod was lost, or it is being stopped */
+    struct str told; /* owned; the sentence of SIM_JOB_WAITS */
+};
+
+struct sim_object {
+    enum object_kind kind;
+    struct str key; /* owned; "namespace/name", or the name of a cluster-wide one */
+    struct str uid; /* owned */
+    void *value;    /* owned clone; begins with its meta */
+    uint64_t serial; /* order of making */
+    RB_ENTRY(sim_object) by_key;
+    UT_hash_handle hh; /* sim.by_uid */
+    struct pod_notes pod;
+    struct job_notes job;
+};
+
+RB_HEAD(sim_object_tree, sim_object);
+int sim_object_compare(const struct sim_object *a, const struct sim_object *b);
+RB_PROTOTYPE(sim_object_tree, sim_object, by_key, sim_object_compare)
+
+static inline const struct object_meta *object_meta(const struct sim_object *object)
+{
+    return object->value;
+}
+
+static inline const struct job *object_job(const struct sim_object *object)
+{
+    return object->value;
+}
+
+static inline const struct pod *object_pod(const struct sim_object *object)
+{
+    return object->value;
+}
+
+static inline const struct resource_claim *object_claim(const struct sim_object *object)
+{
+    return object->value;
+}
+
+/* "namespace/name" in the scratch arena. */
+struct str api_key(struct sim *sim, struct str namespace_name, struct str name);
+struct sim_object *api_find(const struct sim *sim, enum object_kind kind, struct str key);
+struct sim_object *api_find_uid(const struct sim *sim, struct str uid);
+struct sim_object *api_first(const struct sim *sim, enum object_kind kind);
+struct sim_object *api_next(struct sim_object *object);
+/* Fills in uid, creationTimestamp, generation and resourceVersion where they are absent. */
+struct sim_object *api_create(struct sim *sim, enum object_kind kind, const void *value);
+/* Nothing happens where nothing differs. `is_spec`: its generation goes up. */
+void api_update(struct sim *sim, struct sim_object *object, const void *value, bool is_spec);
+/* Sets deletionTimestamp where a finalizer or a kubelet holds the object, else removes it. */
+void api_delete(struct sim *sim, struct sim_object *object);
+/* It is gone, whatever held it. */
+void api_remove(struct sim *sim, struct sim_object *object);
+void api_free(struct sim *sim);
+/* The map with that key set, or without it where `value` is absent; in the scratch arena. */
+struct string_map api_map_with(struct sim *sim, const struct string_map *map, struct str key,
+                               struct str value);
+/* The list with that condition set; in the scratch arena. */
+struct condition_list api_condition_with(struct sim *sim, const struct condition_list *list,
+                                         const struct condition *condition);
+
+/* -- apply.c: what users do ---------------------------------------------------------------------- */
+
+/* A Job as the API server and the mutating policies leave it at its creation. */
+struct job apply_admit_job(struct sim *sim, const struct job *job);
+/* An annotation with a duration; -1: absent. RC_INVALID names it. */
+NODISCARD struct rc apply_duration(const struct object_meta *meta, const char *kind,
+                                   const char *annotation, int64_t *ret_ms, struct err *err);
+
+/* -- watch.c: who is told of a change ------------------------------------------------------------ */
+
+void watch_changed(struct sim *sim, struct sim_object *object, const void *old); /* old NULL: new */
+void watch_removed(struct sim *sim, struct sim_object *object);
+
+/* -- job_controller.c, job_status.c --------------------------------------------------------------- */
+
+struct job_count {
+    int64_t active;
+    int64_t ready;
+    int64_t terminating;
+    int64_t succeeded;
+    int64_t failed;
+};
+
+struct job_count job_count_pods(const struct sim_object *job);
+void job_sync_soon(struct sim *sim, struct sim_object *job, int64_t delay_ms);
+bool job_is_suspended(const struct job *job);
+bool job_is_gang(const struct job *job);
+/* As job_gang_size(), or one pod where that is invalid. */
+struct gang_size job_size(struct sim *sim, const struct job *job);
+/* Writes the status if it differs. True if the Job is finished. */
+bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_count *count);
+/* Deletes its active pods. */
+void job_stop_pods(struct sim *sim, struct sim_object *job);
+/* Its pods have changed: whole or broken, partial or not. */
+void job_review(struct sim *sim, struct sim_object *job);
+void job_excuse(struct sim_object *job);
+
+/* -- claim_controller.c ---------------------------------------------------------------------------- */
+
+/* Makes the pod's claims, or frees them, whichever its state asks for. */
+void claims_sync_pod(struct sim *sim, struct sim_object *pod);
+void claims_pod_gone(struct sim *sim, const struct sim_object *pod);
+/* A template has come: the pods of its namespace may go on. */
+void claims_sync_all(struct sim *sim);
+
+/* -- scheduler.c, schedule_node.c, schedule_device.c ------------------------------------------------ */
+
+void scheduler_pod_new(struct sim *sim, struct sim_object *pod);
+/* Something has changed that could let a waiting pod through. */
+void scheduler_wake(struct sim *sim);
+
+struct pod_claim {
+    struct sim_object *claim;
+    bool is_allocated;
+    struct allocation_result *results; /* of this try, in the scratch arena */
+    uint32_t result_count;
+};
+
+struct placement {
+    struct sim_object *pod;
+    struct pod_claim *claims;
+    uint32_t claim_count;
+};
+
+/* Why no node takes the pod, counted as kube-scheduler does. */
+enum rejection {
+    REJECT_NONE = 0,
+    REJECT_NOT_READY,
+    REJECT_UNSCHEDULABLE,
+    REJECT_TAINT,
+    REJECT_AFFINITY,
+    REJECT_RESOURCE, /* with a name */
+    REJECT_CLAIMS,
+    REJECT_COUNT,
+};
+
+/* Whether the pod could go there; ret_resource names what is short. */
+enum rejection node_filter(struct sim *sim, const struct placement *placement,
+                           const struct node *node, struct str *ret_resource);
+/* 0 to 100 as NodeResourcesFit's LeastAllocated, over cpu and memory. */
+int64_t node_score(struct sim *sim, const struct placement *placement, const struct node *node);
+/* What pods use of it, those included that are about to be bound. */
+int64_t node_used(const struct sim *sim, const struct node *node, struct str resource);
+int64_t node_allocatable(const struct node *node, struct str resource);
+/* Picks devices at that node for every claim that has none; false: it can't be done. */
+bool devices_allocate(struct sim *sim, struct placement *placement, const struct node *node);
+/* Frees what devices_allocate() keeps between calls. */
+void devices_forget(struct sim *sim);
+/* Calls `each` for every device of a complete pool's newest generation. */
+struct sim_device {
+    struct str key; /* "driver/pool/device" in the scratch arena */
+    const struct resource_slice *slice;
+    const struct device *device;
+};
+
+void devices_each(struct sim *sim, void (*each)(void *ctx, const struct sim_device *device),
+                  void *ctx);
+
+/* -- kubelet.c ------------------------------------------------------------------------------------- */
+
+void kubelet_pod_changed(struct sim *sim, struct sim_object *pod, const struct pod *old);
+void kubelet_node_changed(struct sim *sim, struct sim_object *node, const struct node *old);
+void kubelet_node_gone(struct sim *sim, struct str node_name);
+/* Starts or stops the clocks of the Job's ready pods. */
+void kubelet_gang_changed(struct sim *sim, struct sim_object *job);
+void kubelet_end_pod(struct sim *sim, struct sim_object *pod, const char *phase);
+bool node_object_is_ready(const struct node *node);
+
+/* -- controller.c, writes.c: Tallyman in the cluster ------------------------------------------------- */
+
+void controller_start(struct sim *sim);
+void controller_stop(struct sim *sim);
+/* Tells the driver a while later. `is_deleted`: it is gone. */
+void controller_deliver(struct sim *sim, const struct sim_object *object, bool is_deleted);
+/* Carries out one write on the objects. Texts of the answer are in the scratch arena. */
+struct driver_answer write_carry_out(struct sim *sim, const struct driver_write *write);
+
+/* -- notes ------------------------------------------------------------------------------------------- */
+
+/* `job` and `pod` may be NULL. */
+void sim_tell(struct sim *sim, enum sim_note_kind kind, const struct sim_object *job,
+              const struct sim_object *pod, struct str node, struct str text);
+
+/* -- the whole ------------------------------------------------------------------------------------------ */
+
+struct pending_answer;
+
+struct sim {
+    struct sim_options options;
+    int64_t now_ms; /* since the start */
+    uint64_t random; /* state of the seeded stretching */
+    struct agenda agenda;
+    struct arena scratch; /* reset before each task */
+    struct sim_object_tree objects[KIND_COUNT];
+    struct sim_object *by_uid;
+    uint64_t next_serial;
+    uint64_t version; /* resourceVersion */
+    uint64_t next_token;
+    int64_t wasted_device_ms;
+    int64_t wasted_until_ms;
+
+    bool is_scheduler_busy;
+    uint32_t scheduler_rotation; /* the node that is looked at first */
+
+    struct core *core;
+    struct driver *driver;
+    uint64_t incarnation; /* of the controller; tasks of an older one are void */
+    int64_t wake_at_ms;   /* the driver's wish */
+    int64_t delivered_ms[KIND_COUNT]; /* each kind's stream keeps its order */
+    struct pending_answer *in_flight;
+    struct cel_cache *programs;
+};
+
+static inline int64_t sim_clock_ms(const struct sim *sim)
+{
+    return sim->options.start_ms + sim->now_ms;
+}
