@@ -156,7 +156,7 @@ static struct condition *add_condition(struct condition_list *list, const char *
     *condition = (struct condition){.type = str_from_c(type),
                                     .status = str_from_c(is_true ? "True" : "False"),
                                     .reason = reason,
-                                    .message = message,
+                                    .message = str_is_set(message) ? message : STR(""),
                                     .last_transition_time = seconds(since_ms)};
     return condition;
 }
@@ -217,6 +217,23 @@ static void fill_position(const struct gang *gang, struct arena *arena,
     status->pos = arena_format(arena, "%lld", (long long)position);
 }
 
+/* Ready of all; of a finished gang what it was when it started, and nothing that it holds. */
+static void fill_counts(struct core *core, const struct gang *gang, struct arena *arena,
+                        struct admission_status *status)
+{
+    if (gang->state == GANG_FINISHED) {
+        int64_t count = gang->record == NULL ? gang->succeeded
+                                             : gang->record->pod_sets.items[0].count.value;
+        int64_t done = gang->succeeded < count ? gang->succeeded : count;
+        status->pods = arena_format(arena, "%lld/%lld", (long long)done, (long long)count);
+        return;
+    }
+    int64_t count = gang->reservation != NULL ? gang->reservation->count : gang->size.pods;
+    status->pods = arena_format(arena, "%u/%lld", gang->ready_pods, (long long)count);
+    status->devices = gang->reservation != NULL ? reservation_text(core, gang, arena, true)
+                                                : asked_devices(gang, arena);
+}
+
 static void fill_status(struct core *core, struct gang *gang, struct arena *arena,
                         struct admission_status *status)
 {
@@ -231,10 +248,7 @@ static void fill_status(struct core *core, struct gang *gang, struct arena *aren
     }
     status->state = str_from_c(gang_state_name(gang->state));
     fill_position(gang, arena, status);
-    int64_t count = gang->reservation != NULL ? gang->reservation->count : gang->size.pods;
-    status->pods = arena_format(arena, "%u/%lld", gang->ready_pods, (long long)count);
-    status->devices = gang->reservation != NULL ? reservation_text(core, gang, arena, true)
-                                                : asked_devices(gang, arena);
+    fill_counts(core, gang, arena, status);
     status->flavor = gang->reservation != NULL ? held_flavors(gang, arena) : STR_NONE;
     status->since = seconds(gang->reason_since_ms);
     status->queued_at = seconds(gang->order_ms);

@@ -200,8 +200,8 @@ static void effect_done(struct core *core, const struct effect_done *done)
     str_drop(&pending->queue_name);
     mem_free(pending);
     if (queue != NULL) {
-        queue->is_finalizer_pending = false;
-        queue_check_finalizer(core, queue);
+        /* After a success the watch shows the Queue as it is now; see queue_apply(). */
+        queue->is_finalizer_pending = done->outcome == EFFECT_OK;
     }
     if (gang == NULL) {
         return;

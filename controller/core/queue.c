@@ -216,6 +216,7 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
     mem_free(queue->object);
     queue->object = object_clone(schema, &slim);
     queue->has_finalizer = has_finalizer(&object->meta);
+    queue->is_finalizer_pending = false;
     queue_check_finalizer(core, queue);
     if (is_same) {
         return RC_SUCCESS;

@@ -300,6 +300,39 @@ static void kinds_are_found_by_group_version_and_kind(void **state)
     assert_null(kind_find(STR_NONE, STR_NONE));
 }
 
+/* What a request's path is made of; a slip here would show only on a real server. */
+static void kinds_have_the_server_s_plurals_and_scopes(void **state)
+{
+    static const char *const expected[] = {
+        [KIND_JOB] = "batch/v1 jobs namespaced",
+        [KIND_POD] = "/v1 pods namespaced",
+        [KIND_NODE] = "/v1 nodes cluster",
+        [KIND_NAMESPACE] = "/v1 namespaces cluster",
+        [KIND_LIMIT_RANGE] = "/v1 limitranges namespaced",
+        [KIND_RUNTIME_CLASS] = "node.k8s.io/v1 runtimeclasses cluster",
+        [KIND_PRIORITY_CLASS] = "scheduling.k8s.io/v1 priorityclasses cluster",
+        [KIND_DEVICE_CLASS] = "resource.k8s.io/v1 deviceclasses cluster",
+        [KIND_RESOURCE_SLICE] = "resource.k8s.io/v1 resourceslices cluster",
+        [KIND_RESOURCE_CLAIM] = "resource.k8s.io/v1 resourceclaims namespaced",
+        [KIND_RESOURCE_CLAIM_TEMPLATE] = "resource.k8s.io/v1 resourceclaimtemplates namespaced",
+        [KIND_QUEUE] = "tallyman.dev/v1beta1 queues cluster",
+        [KIND_COHORT] = "tallyman.dev/v1beta1 cohorts cluster",
+        [KIND_RESOURCE_FLAVOR] = "tallyman.dev/v1beta1 resourceflavors cluster",
+        [KIND_ADMISSION] = "tallyman.dev/v1beta1 admissions namespaced",
+    };
+
+    (void)state;
+    for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
+        const struct kind_info *info = kind_info((enum object_kind)kind);
+        char text[128];
+
+        snprintf(text, sizeof(text), "%s/%s %s %s", info->group, info->version, info->plural,
+                 info->is_namespaced ? "namespaced" : "cluster");
+        assert_string_equal(text, expected[kind]);
+        check_i64(info->is_optional, kind >= KIND_DEVICE_CLASS);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +343,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_slice_and_a_queue_are_read_into_their_members, setup,
                                         teardown),
         cmocka_unit_test(kinds_are_found_by_group_version_and_kind),
+        cmocka_unit_test(kinds_have_the_server_s_plurals_and_scopes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

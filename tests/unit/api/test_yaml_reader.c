@@ -179,7 +179,7 @@ static void faults_are_told_with_their_line(void **state)
     check_refused("a: !!int b\n", "line 1: \"b\" doesn't fit its tag tag:yaml.org,2002:int");
     check_refused("? [a]\n: b\n", "line 1: a key has to be one word, not a list");
     check_refused("? {a: c}\n: b\n", "line 1: a key has to be one word, not an object");
-    check_refused("a: b\n: c\n", "line 2: a key is missing in front of ':' (or is null)");
+    check_refused("a: b\n~: c\n", "line 2: a key is missing in front of ':' (or is null)");
 }
 
 static void limits_hold_for_yaml_too(void **state)

@@ -1,0 +1,165 @@
+/* scenario.h - a cluster on paper, for tests of the core alone.
+ *
+ * A scenario holds the cluster's objects, gives each change to the core as an event, and plays the
+ * API server for what the core asks: by default every write is answered OK at once and the changed
+ * object comes back as an event, as a watch would show it. What the core decides is written down as
+ * a readable trace, with the virtual time in milliseconds since the scenario's start:
+ *
+ *   [   0] train: admit 5 pods, default: cpu=5
+ *   [   0] train > Admitted 0/5 on default
+ *   [2000] train > Pending #1 QuotaExhausted: needs 5 cpu at once, …
+ *   [2000] train ! Warning PodsReadyTimeout: …
+ *
+ * Objects live in namespace `ml` unless their options say `ns=…`. Options are words KEY=VALUE. A
+ * key with a dot or slash in it is a resource name, as are cpu, memory and pods. After each step the
+ * ledger is checked, and that no queue grew over its quota and no device was promised twice.
+ *
+ * Everything that is returned is borrowed until the scenario is freed. */
+#pragma once
+
+#include "tallyman/core/core.h"
+#include "tallyman/api/codec.h"
+#include "tallyman/api/node.h"
+#include "tallyman/api/dra.h"
+
+struct scenario;
+
+struct scenario *scenario_new(void);
+void scenario_free(struct scenario *s);
+/* For cmocka_unit_test_setup_teardown(). */
+int scenario_setup(void **state);
+int scenario_teardown(void **state);
+#define scenario_test(fn) cmocka_unit_test_setup_teardown(fn, scenario_setup, scenario_teardown)
+
+/* -- time --------------------------------------------------------------------------------------- */
+
+/* Goes to that time, waking the core whenever it asked for it on the way. */
+void at(struct scenario *s, int64_t ms);
+int64_t scenario_now_ms(const struct scenario *s);
+
+/* -- what is there ------------------------------------------------------------------------------ */
+
+/* Until scenario_start() objects are only listed; the first thing that happens starts it too. */
+void scenario_start(struct scenario *s);
+/* "cpu=4 gpu.example.com=2"; `flavor=NAME` names the flavor of the resources behind it (default:
+ * default), `group=new` starts a resource group. strategy= stop= timeout= base= max= limit=
+ * undeclared= fit= select=KEY:VALUE (namespaceSelector). Given again, it becomes so. */
+void given_queue(struct scenario *s, const char *name, const char *options);
+void quota_becomes(struct scenario *s, const char *name, const char *options);
+/* label=K:V taint=K:EFFECT (nodeTaints) toleration=K */
+void given_flavor(struct scenario *s, const char *name, const char *options);
+/* "cpu=8 memory=… pods=110 nvidia.com/gpu=4 label=K:V taint=K:EFFECT ready=False cordoned=true" */
+void given_node(struct scenario *s, const char *name, const char *options);
+/* The node's slice lists these devices (words) of driver gpu.example.com; class= is no option here:
+ * given_class() selects by driver. */
+void given_devices(struct scenario *s, const char *node, const char *devices);
+void given_class(struct scenario *s, const char *name, const char *cel);
+void given_template(struct scenario *s, const char *name, const char *class_name, int count);
+void given_claim(struct scenario *s, const char *name, const char *class_name, int count);
+void given_priority_class(struct scenario *s, const char *name, int value);
+void given_namespace(struct scenario *s, const char *name, const char *labels); /* "K:V" or "" */
+/* pods= cpu= min= partial=true hold=true claim= template= selector=K:V toleration=K priority=
+ * parallelism= completions= limit-cpu= runtime= created=MS running=true (not suspended) and
+ * resource names. Queue "": no label. */
+void given_job(struct scenario *s, const char *name, const char *queue, const char *options);
+/* The same with the pod template's spec as JSON. */
+void given_job_spec(struct scenario *s, const char *name, const char *queue, const char *options,
+                    const char *spec);
+/* Any object as JSON; uid, resourceVersion and namespace are put in if absent. */
+void given_json(struct scenario *s, enum object_kind kind, const char *json);
+void object_gone(struct scenario *s, enum object_kind kind, const char *name);
+/* The same object comes by the watch once more. */
+void object_again(struct scenario *s, enum object_kind kind, const char *name);
+
+/* The object as it stands, to be changed in place; then object_changed() tells the core. */
+void *scenario_object(struct scenario *s, enum object_kind kind, const char *name);
+struct job *scenario_job(struct scenario *s, const char *name);
+void object_changed(struct scenario *s, enum object_kind kind, const char *name);
+
+/* -- what happens ------------------------------------------------------------------------------- */
+
+/* Pods NAME-0, NAME-1, … of the Job are made, bound to these nodes (words) and ready. */
+void gang_starts(struct scenario *s, const char *job, const char *nodes);
+/* All its pods are gone, and the Job's status says so. */
+void gang_stops(struct scenario *s, const char *job);
+void pods_appear(struct scenario *s, const char *job, int count); /* unbound */
+void pod_binds(struct scenario *s, const char *pod, const char *node);
+void pod_is_ready_now(struct scenario *s, const char *pod, bool is_ready);
+void pod_succeeds(struct scenario *s, const char *pod);
+void pod_terminates(struct scenario *s, const char *pod); /* gets its deletionTimestamp */
+void pod_gone(struct scenario *s, const char *pod);
+/* A pod of nobody's Job. */
+void given_pod(struct scenario *s, const char *name, const char *node, const char *options);
+/* The pod's claim of that template entry is made and allocated: "NODE/DEVICE …" (words). */
+void pod_claims(struct scenario *s, const char *pod, const char *template_name,
+                const char *devices);
+void claim_allocated(struct scenario *s, const char *claim, const char *devices);
+void claim_freed(struct scenario *s, const char *claim);
+void claim_reserved(struct scenario *s, const char *claim, const char *pod);
+/* Complete; its pods have succeeded. */
+void job_finishes(struct scenario *s, const char *job);
+void job_suspended_by_user(struct scenario *s, const char *job, bool is_suspended);
+void job_relabelled(struct scenario *s, const char *job, const char *queue); /* "" removes it */
+void job_annotated(struct scenario *s, const char *job, const char *key, const char *value);
+void job_resized(struct scenario *s, const char *job, int parallelism, int completions);
+void job_deleted_now(struct scenario *s, const char *job);
+void job_recreated(struct scenario *s, const char *job, const char *queue, const char *options);
+
+/* -- the API server's answers ------------------------------------------------------------------- */
+
+/* From now on Job writes wait for one of the answers below. */
+void writes_are_manual(struct scenario *s, bool is_manual);
+/* OK, and the watch shows it (`is_shown`), or not yet: job_shown() does it later. */
+void write_ok(struct scenario *s, const char *job, bool is_shown);
+void job_shown(struct scenario *s, const char *job);
+void write_conflict(struct scenario *s, const char *job);
+void write_refused(struct scenario *s, const char *job, const char *message);
+void write_gone(struct scenario *s, const char *job);
+bool write_is_out(const struct scenario *s, const char *job);
+
+/* The controller starts anew. What it finds: the cluster's objects, listed kind by kind. */
+enum restart_with { WITH_ADMISSIONS = 1, WITHOUT_ADMISSIONS };
+void restart(struct scenario *s, enum restart_with what);
+/* The order in which a restart lists the objects: shuffled by this seed; 0: as they were made. */
+void listing_order(struct scenario *s, uint64_t seed);
+
+/* -- what came of it ---------------------------------------------------------------------------- */
+
+/* The trace since the last call; a line ending in "…" need only begin so. */
+#define expect_trace(s, text) expect_trace_at((s), (text), __FILE__, __LINE__)
+/* The gang's state and reason as its Admission says them: "Pending QuotaExhausted", "Running". */
+#define expect_state(s, job, text) expect_state_at((s), (job), (text), __FILE__, __LINE__)
+/* The Admission's message contains this. */
+#define expect_message(s, job, part) expect_message_at((s), (job), (part), __FILE__, __LINE__)
+/* "cpu=4 gpu.example.com=2": what the queue's gangs are charged, all its flavors together. */
+#define expect_used(s, queue, text) expect_used_at((s), (queue), (text), __FILE__, __LINE__)
+void expect_trace_at(struct scenario *s, const char *text, const char *file, int line);
+void expect_state_at(struct scenario *s, const char *job, const char *text, const char *file,
+                     int line);
+void expect_message_at(struct scenario *s, const char *job, const char *part, const char *file,
+                       int line);
+void expect_used_at(struct scenario *s, const char *queue, const char *text, const char *file,
+                    int line);
+
+/* Drops the trace so far. */
+void trace_forget(struct scenario *s);
+const char *trace_text(const struct scenario *s); /* borrowed until the next step */
+/* What the core decides about each gang, one line each. */
+const char *decisions_text(struct scenario *s);
+
+struct scenario_counts {
+    uint32_t job_writes;
+    uint32_t admission_writes;
+    uint32_t status_writes;
+    uint32_t events;
+    uint32_t effects;       /* of any kind */
+    uint32_t gangs_visited; /* by decisions */
+    uint32_t nodes_visited;
+    uint32_t admitted;
+};
+
+/* Since the last call. */
+struct scenario_counts counts_take(struct scenario *s);
+struct core *scenario_core(struct scenario *s);
+/* The ledger isn't walked after each step any more: for thousands of objects. */
+void checks_are_cheap(struct scenario *s);

@@ -1,0 +1,77 @@
+/* scenario_internal.h - what the files of the scenario share. */
+#pragma once
+
+#include "support/scenario.h"
+
+#include "tallyman/base/arena.h"
+#include "tallyman/base/map.h"
+#include "tallyman/base/text.h"
+
+#define SCENARIO_START_MS INT64_C(1796040000000) /* 2026-11-30T12:00:00Z */
+#define NAMESPACE_DEFAULT "ml"
+
+struct entry {
+    enum object_kind kind;
+    struct str key; /* "namespace/name", or "name"; in the arena */
+    struct str table_key; /* the kind in front */
+    UT_hash_handle hh;
+    struct object_meta *value; /* in the arena */
+    struct entry *next;
+    struct entry *prev;
+    uint64_t pending_effect; /* a Job's write that waits for its answer */
+    struct effect effect;
+};
+
+struct queued_effect {
+    struct effect effect;
+    struct queued_effect *next;
+};
+
+struct scenario {
+    struct arena arena;
+    struct arena step_arena;
+    struct core *core;
+    int64_t now_ms; /* absolute */
+    int64_t wake_ms;
+    bool is_started;
+    bool is_manual;
+    bool is_cheap;
+    bool is_draining;
+    uint32_t next_uid;
+    uint64_t next_version;
+    uint64_t listing_seed;
+    struct entry *entries; /* hash */
+    struct entry *first;
+    struct entry *last;
+    struct queued_effect *queue_first;
+    struct queued_effect **queue_last;
+    struct text trace;
+    struct scenario_counts counts;
+};
+
+struct str make(struct scenario *s, const char *format, ...) PRINTF_LIKE(2, 3);
+/* A KEY=VALUE word of the options; false: no more. `*options` moves on. */
+bool next_option(const char **options, struct str *ret_key, struct str *ret_value);
+bool next_word(const char **words, struct str *ret_word);
+/* "a:b" */
+void split_pair(struct str text, struct str *ret_left, struct str *ret_right);
+bool is_resource(struct str key);
+
+struct entry *entry_find(const struct scenario *s, enum object_kind kind, const char *name);
+struct entry *entry_find_key(const struct scenario *s, enum object_kind kind, struct str key);
+struct entry *entry_need(struct scenario *s, enum object_kind kind, const char *name);
+struct entry *entry_put(struct scenario *s, enum object_kind kind, struct object_meta *value);
+void entry_drop(struct scenario *s, struct entry *entry);
+void entry_touch(struct scenario *s, struct entry *entry); /* a new resourceVersion */
+void tell(struct scenario *s, struct entry *entry);
+void tell_gone(struct scenario *s, struct entry *entry);
+void step(struct scenario *s, struct event *event);
+
+void map_set(struct scenario *s, struct string_map *map, struct str key, struct str value);
+void map_remove(struct string_map *map, struct str key);
+
+/* The Job as the API server keeps it after that PATCH. */
+void apply_patch(struct scenario *s, struct job *job, const struct job_patch *patch);
+void trace_effect(struct scenario *s, const struct effect *effect);
+void trace_admission(struct scenario *s, const struct admission *admission);
+void check_after_step(struct scenario *s, bool has_admitted);
