@@ -247,7 +247,7 @@ struct rc decode_amount(struct arena *arena, void *at, const struct token *token
 {
     struct resource_amount *amount = at;
     struct token zero = {.kind = TOKEN_NUMBER, .text = STR("0")};
-    struct opt_quantity quantity;
+    struct opt_quantity quantity = {0};
 
     TRY(decode_quantity(arena, &quantity, token->kind == TOKEN_NULL ? &zero : token, err));
     amount->value = quantity.value;

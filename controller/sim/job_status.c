@@ -128,7 +128,6 @@ bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_
     }
     set_suspended(sim, object, status, is_failing);
     bool is_over = set_end(sim, object, status, count);
-    bool has_started = status->start_time.is_set && !object->status.start_time.is_set;
     api_update(sim, job, &next, false);
     if (is_over) {
         const struct condition *why = condition_find(&next.status.conditions, "Failed");
@@ -137,7 +136,7 @@ bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_
             text = arena_format(&sim->scratch, "Failed: " STR_FMT, STR_ARG(why->reason));
         }
         sim_tell(sim, SIM_JOB_FINISHED, job, NULL, STR_NONE, text);
-    } else if (has_started) {
+    } else {
         watch_deadline(sim, job);
     }
     return is_over;

@@ -1,4 +1,5 @@
 /* The walk over the raw pages, held against what LMDB made and against every kind of damage. */
+#define _GNU_SOURCE /* memmem */
 #include <lmdb.h>
 
 #include "fixture.h"
@@ -268,13 +269,50 @@ static void a_free_page_that_is_used_is_found(void **state)
     uint64_t main_root = get_u64(newest_meta(bytes) + 72 + 40);
     uint64_t pages = get_u64(freed + 8);
 
-    assert_true(pages > 0);
+    assert_true(pages > 1);
+    /* Twice the same, or in a wrong order. */
+    uint8_t first[8];
+
+    memcpy(first, freed + 16, 8);
+    memcpy(freed + 16, freed + 24, 8);
+    expect_fault(f, bytes, count, "its list of free pages is out of order");
+    memcpy(freed + 16, first, 8);
     memcpy(freed + 8 + 8 * pages, &main_root, 8);
-    expect_fault(f, bytes, count, "");
+    expect_fault(f, bytes, count, "used and free");
     memset(freed + 8 + 4, 1, 1);
     expect_fault(f, bytes, count, "its list of free pages is longer than its entry");
     memset(freed + 4, 1, 1);
     expect_fault(f, bytes, count, "it frees pages for a transaction that never was");
+    mem_free(bytes);
+}
+
+/* The second key of the journal's root, which is a branch page: the first key of its second child.
+ */
+static uint8_t *second_key_of_journal(uint8_t *bytes)
+{
+    uint8_t *main_leaf = bytes + get_u64(newest_meta(bytes) + 72 + 40) * 4096;
+    uint8_t *name = memmem(main_leaf, 4096, "journal", 7);
+
+    assert_non_null(name);
+    uint8_t *root = bytes + get_u64(name + 7 + 40) * 4096;
+
+    assert_int_equal(root[10], 1);
+    return root + (root[18] | root[19] << 8) + 8;
+}
+
+static void a_key_on_the_wrong_side_of_a_branch_is_found(void **state)
+{
+    struct fixture *f = *state;
+    size_t count;
+    uint8_t *bytes = make_bytes(f, 40, &count);
+    uint8_t *key = second_key_of_journal(bytes);
+
+    key[7]++;
+    expect_fault(f, bytes, count, "its keys are out of order");
+    key[7] = (uint8_t)(key[7] - 2);
+    expect_fault(f, bytes, count, "its keys are out of order");
+    key[7]++;
+    check_ok(f, walk(bytes, count, &(struct contents){0}, &f->err));
     mem_free(bytes);
 }
 
@@ -288,6 +326,7 @@ int main(void)
         T(no_bytes_make_it_read_outside_or_run_for_ever),
         T(each_fault_has_its_sentence),
         T(a_free_page_that_is_used_is_found),
+        T(a_key_on_the_wrong_side_of_a_branch_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
