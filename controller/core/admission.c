@@ -46,6 +46,12 @@ static struct verdict waiting_verdict(const struct core *core, const struct gang
     if (str_is_set(gang->invalid)) {
         return (struct verdict){.reason = REASON_INVALID, .message = gang->invalid};
     }
+    if (gang->is_class_missing) {
+        return (struct verdict){
+            .reason = REASON_MISSING_REFERENCE,
+            .message = arena_format(arena, "PriorityClass " STR_FMT " doesn't exist",
+                                    STR_ARG(gang->priority_class))};
+    }
     if (gang->memory.requeue_at_ms > core->now_ms) {
         return backoff_verdict(gang, arena);
     }

@@ -68,9 +68,12 @@ static void tell_all(struct core *core, enum object_kind kind, const struct obje
     if (kind == KIND_DEVICE_CLASS) {
         profiles_class_changed(core, object->name);
     } else if (kind == KIND_PRIORITY_CLASS) {
-        struct gang *gang;
-        RB_FOREACH (gang, gang_order_tree, &core->gang_order) {
+        struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
+        while (gang != NULL) {
+            struct gang *next = RB_NEXT(gang_order_tree, &core->gang_order, gang);
             gang_reprioritize(core, gang);
+            gang_review(core, gang); /* the class may be there now, or gone; may free the gang */
+            gang = next;
         }
     } else {
         tell_shapes(core, kind, object);

@@ -210,7 +210,7 @@ void gang_back_off(struct core *core, struct gang *gang)
 void gang_reprioritize(struct core *core, struct gang *gang)
 {
     int64_t priority;
-    (void)priority_of_class(core, gang->priority_class, &priority);
+    gang->is_class_missing = !priority_of_class(core, gang->priority_class, &priority);
     if (priority == gang->priority) {
         return;
     }

@@ -84,6 +84,24 @@ static void read_priority(struct core *core, struct gang *gang, const struct job
     gang_reprioritize(core, gang);
 }
 
+/* What a Job may ask for and this version can't give: told, and not started on other terms. */
+static const char *const unsupported_annotations[] = {
+    "tallyman.dev/required-topology",
+};
+
+static struct str unsupported_trouble(struct core *core, const struct job *job)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(unsupported_annotations); i++) {
+        if (str_is_set(job_annotation(job, unsupported_annotations[i]))) {
+            return arena_format(&core->scratch,
+                                "annotation %s is set, and this version of Tallyman doesn't act on "
+                                "it yet; without it the gang may be placed on any nodes",
+                                unsupported_annotations[i]);
+        }
+    }
+    return STR_NONE;
+}
+
 static struct str size_trouble(struct core *core, const struct job *job, struct gang_size *ret_size)
 {
     struct err err;
@@ -147,7 +165,9 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     gang->template_tolerations = job->spec.pod_template.spec.tolerations.count;
     struct gang_size size = {.pods = 0};
     str_drop(&gang->invalid);
-    gang->invalid = str_own(size_trouble(core, job, &size));
+    struct str trouble = size_trouble(core, job, &size);
+    gang->invalid =
+        str_own(str_is_set(trouble) ? trouble : unsupported_trouble(core, job));
     gang->size = size;
     struct str label = job_label(job, LABEL_QUEUE);
     gang->has_label = !str_is_empty(label);

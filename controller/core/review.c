@@ -247,7 +247,7 @@ static void review_waiting(struct core *core, struct gang *gang)
     gang_set_state(core, gang, GANG_PENDING, NULL);
     bool backs_off = gang->memory.requeue_at_ms > core->now_ms;
     bool is_idle = gang->size.pods == 0; /* all completions are in; the Job is about to finish */
-    if (str_is_set(gang->invalid) || backs_off || is_idle) {
+    if (str_is_set(gang->invalid) || gang->is_class_missing || backs_off || is_idle) {
         gang_dequeue(core, gang);
         gang_set_timer(core, gang, backs_off ? gang->memory.requeue_at_ms : 0);
         gang_show(core, gang);

@@ -393,6 +393,7 @@ struct gang {
     struct shape *shape;       /* NULL while invalid */
     int64_t priority;
     struct str priority_class; /* owned; what its priority comes from */
+    bool is_class_missing;     /* the API server would refuse its pods */
     int64_t created_ms;
     int64_t order_ms; /* place in the queue: creation, or the last failed start */
     struct gang_size size;

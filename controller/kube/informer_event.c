@@ -182,9 +182,7 @@ static struct rc informer_on_bookmark(struct kube_informer *informer,
 static struct rc informer_on_error(struct kube_informer *informer, const struct api_status *status,
                                    struct err *err)
 {
-    bool is_expired = (status->code.is_set && status->code.value == 410) ||
-                      str_eq_c(status->reason, "Expired") || str_eq_c(status->reason, "Gone");
-    informer->fault = is_expired ? FAULT_EXPIRED : FAULT_SERVER;
+    informer->fault = FAULT_SERVER;
     if (status->details != NULL && status->details->retry_after_seconds.is_set &&
         status->details->retry_after_seconds.value > 0 &&
         status->details->retry_after_seconds.value <= KUBE_RETRY_AFTER_MAX_MS / 1000) {

@@ -19,9 +19,8 @@ enum informer_state {
 /* What made us end a stream. */
 enum stream_fault {
     FAULT_NONE = 0,
-    FAULT_EXPIRED,    /* 410 in an ERROR event */
     FAULT_REVERSED,   /* the resourceVersion went backwards */
-    FAULT_SERVER,     /* any other ERROR event */
+    FAULT_SERVER,     /* an ERROR event: 410, or another complaint */
     FAULT_UNREADABLE, /* not a stream of that kind */
 };
 

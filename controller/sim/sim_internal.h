@@ -5,6 +5,9 @@
  * to a value over that call. */
 #pragma once
 
+#include <string.h>
+
+#include "tallyman/api/cel.h"
 #include "tallyman/api/codec.h"
 #include "tallyman/api/pod_request.h"
 #include "tallyman/base/map.h"
@@ -63,11 +66,13 @@ struct pod_notes {
     struct arena arena;
     int64_t index; /* -1: none */
     int64_t run_for_ms; /* -1: for ever */
-    struct str chosen_node; /* owned; kube-scheduler has decided, the binding follows */
-    int64_t queued_ms;      /* kube-scheduler's order */
-    int64_t retry_ms;       /* not tried before */
+    RB_ENTRY(sim_object) in_queue; /* kube-scheduler's */
+    bool is_queued;
+    struct node_load *load; /* the node that it takes room of: chosen, or bound; NULL: none */
+    struct sim_object *next_on_node;
+    int64_t retry_ms; /* not tried before */
     uint32_t tries;
-    bool is_waiting;     /* found no place, nothing has changed since */
+    bool is_waiting; /* found no place, nothing has changed since */
     bool is_expected_to_go; /* the Job controller deleted it: that is no failure */
     bool is_stopping;    /* the kubelet has begun to stop it */
     uint64_t finish_token; /* of the task that ends it; 0: none */
@@ -181,6 +186,7 @@ bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_
 void job_stop_pods(struct sim *sim, struct sim_object *job);
 /* Its pods have changed: whole or broken, partial or not. */
 void job_review(struct sim *sim, struct sim_object *job);
+/* What it misses from now on isn't the scheduler's doing: a pod was lost, or it is stopped. */
 void job_excuse(struct sim_object *job);
 
 /* -- claim_controller.c ---------------------------------------------------------------------------- */
@@ -191,9 +197,19 @@ void claims_pod_gone(struct sim *sim, const struct sim_object *pod);
 /* A template has come: the pods of its namespace may go on. */
 void claims_sync_all(struct sim *sim);
 
-/* -- scheduler.c, schedule_node.c, schedule_device.c ------------------------------------------------ */
+/* -- pod_defaults.c -------------------------------------------------------------------------------- */
 
-void scheduler_pod_new(struct sim *sim, struct sim_object *pod);
+/* A new pod as the API server's defaulting and admission plugins leave it. */
+void pod_set_defaults(struct sim *sim, struct pod *pod);
+/* Fills the notes of a new pod: its requests, index and run time. */
+void pod_read_notes(struct sim *sim, struct sim_object *pod);
+
+/* -- scheduler.c ------------------------------------------------------------------------------------- */
+
+RB_HEAD(pod_queue_tree, sim_object);
+
+void scheduler_pod_changed(struct sim *sim, struct sim_object *pod, const struct pod *old);
+void scheduler_pod_gone(struct sim *sim, struct sim_object *pod);
 /* Something has changed that could let a waiting pod through. */
 void scheduler_wake(struct sim *sim);
 
@@ -206,43 +222,77 @@ struct pod_claim {
 
 struct placement {
     struct sim_object *pod;
-    struct pod_claim *claims;
+    struct pod_claim *claims; /* in the scratch arena */
     uint32_t claim_count;
 };
 
-/* Why no node takes the pod, counted as kube-scheduler does. */
+/* -- schedule_node.c --------------------------------------------------------------------------------- */
+
+/* The pods that take room of a node, by its name: it need not exist. */
+struct node_load {
+    struct str name; /* owned */
+    struct sim_object *pods;
+    UT_hash_handle hh;
+};
+
+void load_add(struct sim *sim, struct sim_object *pod, struct str node_name);
+void load_remove(struct sim *sim, struct sim_object *pod);
+void loads_free(struct sim *sim);
+/* What its pods use of it. */
+int64_t node_used(const struct sim *sim, const struct node *node, struct str resource);
+int64_t node_allocatable(const struct node *node, struct str resource);
+
+/* Why a node doesn't take the pod, as kube-scheduler tells them apart. */
 enum rejection {
     REJECT_NONE = 0,
     REJECT_NOT_READY,
     REJECT_UNSCHEDULABLE,
     REJECT_TAINT,
     REJECT_AFFINITY,
-    REJECT_RESOURCE, /* with a name */
+    REJECT_RESOURCE,
     REJECT_CLAIMS,
     REJECT_COUNT,
 };
 
-/* Whether the pod could go there; ret_resource names what is short. */
-enum rejection node_filter(struct sim *sim, const struct placement *placement,
-                           const struct node *node, struct str *ret_resource);
+/* All but the devices; ret_resource names what is short (borrowed from the pod). */
+enum rejection node_filter(struct sim *sim, const struct sim_object *pod, const struct node *node,
+                           struct str *ret_resource);
 /* 0 to 100 as NodeResourcesFit's LeastAllocated, over cpu and memory. */
-int64_t node_score(struct sim *sim, const struct placement *placement, const struct node *node);
-/* What pods use of it, those included that are about to be bound. */
-int64_t node_used(const struct sim *sim, const struct node *node, struct str resource);
-int64_t node_allocatable(const struct node *node, struct str resource);
-/* Picks devices at that node for every claim that has none; false: it can't be done. */
-bool devices_allocate(struct sim *sim, struct placement *placement, const struct node *node);
-/* Frees what devices_allocate() keeps between calls. */
-void devices_forget(struct sim *sim);
-/* Calls `each` for every device of a complete pool's newest generation. */
+int64_t node_score(const struct sim *sim, const struct sim_object *pod, const struct node *node);
+
+/* -- devices.c, schedule_device.c -------------------------------------------------------------------- */
+
 struct sim_device {
-    struct str key; /* "driver/pool/device" in the scratch arena */
-    const struct resource_slice *slice;
+    struct str key; /* owned; "driver/pool/device" */
+    const struct resource_slice *slice; /* borrowed from the API server's object */
     const struct device *device;
 };
 
-void devices_each(struct sim *sim, void (*each)(void *ctx, const struct sim_device *device),
-                  void *ctx);
+/* The devices of every complete pool's newest generation, by key. */
+struct device_list_cache {
+    struct sim_device *items;
+    uint32_t count;
+    uint32_t capacity;
+    bool is_stale;
+};
+
+const struct device_list_cache *devices_list(struct sim *sim);
+bool device_is_at_node(const struct sim_device *device, const struct node *node);
+/* How many allocations name it. */
+uint32_t device_use_count(const struct sim *sim, struct str key);
+/* Whether its pool's counters allow it beside what is in use and what is chosen. */
+bool device_counters_allow(struct sim *sim, const struct sim_device *device,
+                           const struct sim_device *const *chosen, uint32_t chosen_count);
+/* A claim has changed: either may be NULL. */
+void devices_claim_changed(struct sim *sim, const struct resource_claim *old,
+                           const struct resource_claim *now);
+void devices_slices_changed(struct sim *sim);
+void devices_free(struct sim *sim);
+/* Compiled once; NULL: it can't be. Borrowed for the simulator's life. */
+const struct cel_program *devices_program(struct sim *sim, struct str expression);
+
+/* Picks devices at that node for every claim that has none; false: it can't be done. */
+bool devices_allocate(struct sim *sim, struct placement *placement, const struct node *node);
 
 /* -- kubelet.c ------------------------------------------------------------------------------------- */
 
@@ -287,8 +337,13 @@ struct sim {
     int64_t wasted_device_ms;
     int64_t wasted_until_ms;
 
+    struct pod_queue_tree pod_queue;
     bool is_scheduler_busy;
     uint32_t scheduler_rotation; /* the node that is looked at first */
+    struct node_load *loads;
+    struct device_list_cache devices;
+    struct used_key *used_keys;
+    uint32_t used_key_count;
 
     struct core *core;
     struct driver *driver;
@@ -296,7 +351,7 @@ struct sim {
     int64_t wake_at_ms;   /* the driver's wish */
     int64_t delivered_ms[KIND_COUNT]; /* each kind's stream keeps its order */
     struct pending_answer *in_flight;
-    struct cel_cache *programs;
+    struct cached_program *programs;
 };
 
 static inline int64_t sim_clock_ms(const struct sim *sim)

@@ -33,19 +33,21 @@ static void job_changed(struct sim *sim, struct sim_object *object, const struct
 static void pod_changed(struct sim *sim, struct sim_object *object, const struct pod *old)
 {
     const struct pod *pod = object_pod(object);
+    if (old == NULL) {
+        pod_read_notes(sim, object);
+    }
     if (old == NULL || (pod_is_terminal(pod) && !pod_is_terminal(old))) {
         agenda_add(sim, sim_later(sim, CLAIM_CONTROLLER_MS), sync_claims, object->uid);
     }
-    if (old == NULL) {
-        scheduler_pod_new(sim, object);
-    }
+    scheduler_pod_changed(sim, object, old);
     kubelet_pod_changed(sim, object, old);
+    bool is_leaving = pod->meta.deletion_timestamp.is_set || str_eq_c(pod->status.phase, "Failed");
     if (object->pod.job != NULL) {
+        if (is_leaving && !object->pod.is_expected_to_go) {
+            job_excuse(object->pod.job);
+        }
         job_review(sim, object->pod.job);
         job_sync_soon(sim, object->pod.job, JOB_BATCH_MS);
-    }
-    if (old != NULL && pod_is_terminal(pod) && !pod_is_terminal(old)) {
-        scheduler_wake(sim);
     }
 }
 
@@ -64,7 +66,13 @@ void watch_changed(struct sim *sim, struct sim_object *object, const void *old)
         scheduler_wake(sim);
         break;
     case KIND_RESOURCE_CLAIM:
+        devices_claim_changed(sim, old, object->value);
+        scheduler_wake(sim);
+        break;
     case KIND_RESOURCE_SLICE:
+        devices_slices_changed(sim);
+        scheduler_wake(sim);
+        break;
     case KIND_DEVICE_CLASS:
         scheduler_wake(sim);
         break;
@@ -132,7 +140,7 @@ static void pod_removed(struct sim *sim, struct sim_object *object)
         }
     }
     claims_pod_gone(sim, object);
-    scheduler_wake(sim);
+    scheduler_pod_gone(sim, object);
 }
 
 static void review_job(struct sim *sim, struct task *task)
@@ -161,7 +169,11 @@ void watch_removed(struct sim *sim, struct sim_object *object)
         kubelet_node_gone(sim, object_meta(object)->name);
         break;
     case KIND_RESOURCE_CLAIM:
+        devices_claim_changed(sim, object->value, NULL);
         scheduler_wake(sim);
+        break;
+    case KIND_RESOURCE_SLICE:
+        devices_slices_changed(sim);
         break;
     case KIND_NONE:
     case KIND_NAMESPACE:
@@ -169,7 +181,6 @@ void watch_removed(struct sim *sim, struct sim_object *object)
     case KIND_RUNTIME_CLASS:
     case KIND_PRIORITY_CLASS:
     case KIND_DEVICE_CLASS:
-    case KIND_RESOURCE_SLICE:
     case KIND_RESOURCE_CLAIM_TEMPLATE:
     case KIND_QUEUE:
     case KIND_COHORT:

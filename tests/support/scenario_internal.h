@@ -75,3 +75,10 @@ void apply_patch(struct scenario *s, struct job *job, const struct job_patch *pa
 void trace_effect(struct scenario *s, const struct effect *effect);
 void trace_admission(struct scenario *s, const struct admission *admission);
 void check_after_step(struct scenario *s, bool has_admitted);
+
+/* A growing piece of JSON, and what is put between its items. */
+struct text list_text(struct scenario *s);
+const char *comma(const struct text *text);
+void add_member(struct text *text, struct str key, struct str value);
+void add_pair(struct text *text, struct str pair); /* "key:value" */
+void add_toleration(struct text *text, struct str key);

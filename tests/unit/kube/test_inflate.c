@@ -111,6 +111,26 @@ static void a_bomb_comes_in_small_pieces(void **state)
     kube_inflate_free(inflate);
 }
 
+/* A watch may say nothing more for a minute: what can be unpacked is handed on at once. */
+static void nothing_is_held_back(void **state)
+{
+    static char text[300000];
+    struct buffer in = {0};
+    struct err err;
+    (void)state;
+    memset(text, 'x', sizeof(text));
+    add_member(&in, text, sizeof(text));
+    for (size_t cut = 1; cut < in.len; cut++) {
+        struct kube_inflate *inflate = kube_inflate_new();
+        struct buffer out = {0};
+        assert_false(rc_failed(feed(inflate, &out, in.bytes, cut, &err)));
+        uint64_t given = out.total;
+        assert_false(rc_failed(feed(inflate, &out, in.bytes, 0, &err)));
+        check_i64((int64_t)out.total, (int64_t)given);
+        kube_inflate_free(inflate);
+    }
+}
+
 static void damage_is_noticed(void **state)
 {
     struct buffer in = {0};
@@ -144,6 +164,7 @@ int main(void)
         cmocka_unit_test(members_follow_each_other_cut_anywhere),
         cmocka_unit_test(complete_only_between_members),
         cmocka_unit_test(a_bomb_comes_in_small_pieces),
+        cmocka_unit_test(nothing_is_held_back),
         cmocka_unit_test(damage_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,355 @@
+/* scenario_given.c - the objects of a scenario, from options to JSON to structs. */
+#include "support/scenario_internal.h"
+
+#include "support/check.h"
+
+bool next_word(const char **words, struct str *ret_word)
+{
+    const char *p = *words;
+    while (*p == ' ') {
+        p++;
+    }
+    const char *start = p;
+    while (*p != '\0' && *p != ' ') {
+        p++;
+    }
+    *words = p;
+    *ret_word = (struct str){start, (size_t)(p - start)};
+    return p > start;
+}
+
+bool next_option(const char **options, struct str *ret_key, struct str *ret_value)
+{
+    struct str word;
+    if (!next_word(options, &word)) {
+        return false;
+    }
+    size_t equals = str_find_char(word, '=');
+    if (equals == word.len) {
+        fail_msg("\"" STR_FMT "\" isn't KEY=VALUE", STR_ARG(word));
+    }
+    *ret_key = str_take(word, equals);
+    *ret_value = str_skip(word, equals + 1);
+    return true;
+}
+
+void split_pair(struct str text, struct str *ret_left, struct str *ret_right)
+{
+    size_t colon = str_find_char(text, ':');
+    *ret_left = str_take(text, colon);
+    *ret_right = str_skip(text, colon + 1);
+}
+
+bool is_resource(struct str key)
+{
+    return str_eq_c(key, "cpu") || str_eq_c(key, "memory") || str_eq_c(key, "pods") ||
+           str_find_char(key, '.') < key.len || str_find_char(key, '/') < key.len;
+}
+
+void given_json(struct scenario *s, enum object_kind kind, const char *json)
+{
+    void *value = NULL;
+    struct err err;
+    if (rc_failed(decode_json(&s->arena, kind_info(kind)->schema, str_from_c(json), &value, &err))) {
+        fail_msg("%s: %s\n%s", kind_info(kind)->name, err.text, json);
+    }
+    tell(s, entry_put(s, kind, value));
+}
+
+/* -- lists in JSON ------------------------------------------------------------------------------ */
+
+/* A growing piece of JSON with commas between its items. */
+struct text list_text(struct scenario *s)
+{
+    struct text text;
+    text_init(&text, &s->arena, 1u << 20);
+    return text;
+}
+
+const char *comma(const struct text *text)
+{
+    return text->len == 0 ? "" : ",";
+}
+
+void add_member(struct text *text, struct str key, struct str value)
+{
+    text_addf(text, "%s\"" STR_FMT "\":\"" STR_FMT "\"", comma(text), STR_ARG(key), STR_ARG(value));
+}
+
+void add_pair(struct text *text, struct str pair)
+{
+    struct str left;
+    struct str right;
+    split_pair(pair, &left, &right);
+    add_member(text, left, right);
+}
+
+static void add_taint(struct text *text, struct str pair)
+{
+    struct str left;
+    struct str right;
+    split_pair(pair, &left, &right);
+    text_addf(text, "%s{\"key\":\"" STR_FMT "\",\"effect\":\"" STR_FMT "\"}", comma(text),
+              STR_ARG(left), STR_ARG(right));
+}
+
+void add_toleration(struct text *text, struct str key)
+{
+    text_addf(text, "%s{\"key\":\"" STR_FMT "\",\"operator\":\"Exists\"}", comma(text),
+              STR_ARG(key));
+}
+
+
+/* -- queues and flavors ------------------------------------------------------------------------- */
+
+struct queue_text {
+    struct text groups;
+    struct text flavors;
+    struct text resources;
+    struct text spec;
+    struct text requeue;
+    struct str flavor;
+    struct str selector;
+};
+
+static void close_flavor(struct queue_text *text)
+{
+    if (text->resources.len > 0) {
+        text_addf(&text->flavors, "%s{\"name\":\"" STR_FMT "\",\"resources\":[" STR_FMT "]}",
+                  comma(&text->flavors), STR_ARG(text->flavor),
+                  STR_ARG(text_str(&text->resources)));
+        text->resources.len = 0;
+    }
+}
+
+static void close_group(struct queue_text *text)
+{
+    close_flavor(text);
+    if (text->flavors.len > 0) {
+        text_addf(&text->groups, "%s{\"flavors\":[" STR_FMT "]}", comma(&text->groups),
+                  STR_ARG(text_str(&text->flavors)));
+        text->flavors.len = 0;
+    }
+}
+
+static void queue_setting(struct queue_text *text, struct str key, struct str value)
+{
+    static const char *const names[][2] = {
+        {"strategy", "queueingStrategy"},  {"stop", "stopPolicy"}, {"timeout", "podsReadyTimeout"},
+        {"undeclared", "undeclaredResources"}, {"fit", "fit"},         {"cohort", "cohort"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (str_eq_c(key, names[i][0])) {
+            text_addf(&text->spec, ",\"%s\":\"" STR_FMT "\"", names[i][1], STR_ARG(value));
+            return;
+        }
+    }
+    if (str_eq_c(key, "limit")) {
+        text_addf(&text->requeue, "%s\"limit\":" STR_FMT, comma(&text->requeue), STR_ARG(value));
+    } else if (str_eq_c(key, "base") || str_eq_c(key, "max")) {
+        add_member(&text->requeue, key, value);
+    } else {
+        fail_msg("a queue has no option " STR_FMT, STR_ARG(key));
+    }
+}
+
+static void queue_option(struct queue_text *text, struct str key, struct str value)
+{
+    if (is_resource(key)) {
+        text_addf(&text->resources, "%s{\"name\":\"" STR_FMT "\",\"nominalQuota\":\"" STR_FMT "\"}",
+                  comma(&text->resources), STR_ARG(key), STR_ARG(value));
+    } else if (str_eq_c(key, "flavor")) {
+        close_flavor(text);
+        text->flavor = value;
+    } else if (str_eq_c(key, "group")) {
+        close_group(text);
+    } else if (str_eq_c(key, "select")) {
+        text->selector = value;
+    } else {
+        queue_setting(text, key, value);
+    }
+}
+
+void given_queue(struct scenario *s, const char *name, const char *options)
+{
+    struct queue_text text = {.groups = list_text(s),
+                              .flavors = list_text(s),
+                              .resources = list_text(s),
+                              .spec = list_text(s),
+                              .requeue = list_text(s),
+                              .flavor = STR("default")};
+    struct str key;
+    struct str value;
+    while (next_option(&options, &key, &value)) {
+        queue_option(&text, key, value);
+    }
+    close_group(&text);
+    struct text labels = list_text(s);
+    if (str_is_set(text.selector)) {
+        add_pair(&labels, text.selector);
+    }
+    struct entry *before = entry_find(s, KIND_QUEUE, name);
+    int64_t generation = before == NULL ? 1 : before->value->generation.value + 1;
+    struct str_list finalizers =
+        before == NULL ? (struct str_list){.count = 0} : before->value->finalizers;
+    struct str json =
+        make(s,
+             "{\"metadata\":{\"name\":\"%s\",\"generation\":%lld},\"spec\":{\"namespaceSelector\":{"
+             "\"matchLabels\":{" STR_FMT "}},\"resourceGroups\":[" STR_FMT "]" STR_FMT
+             ",\"requeue\":{" STR_FMT "}}}",
+             name, (long long)generation, STR_ARG(text_str(&labels)),
+             STR_ARG(text_str(&text.groups)), STR_ARG(text_str(&text.spec)),
+             STR_ARG(text_str(&text.requeue)));
+    void *object = NULL;
+    struct err err;
+    if (rc_failed(decode_json(&s->arena, kind_info(KIND_QUEUE)->schema, json, &object, &err))) {
+        fail_msg("Queue %s: %s", name, err.text);
+    }
+    ((struct queue *)object)->meta.finalizers = finalizers;
+    tell(s, entry_put(s, KIND_QUEUE, object));
+}
+
+void quota_becomes(struct scenario *s, const char *name, const char *options)
+{
+    scenario_start(s);
+    given_queue(s, name, options);
+}
+
+void given_flavor(struct scenario *s, const char *name, const char *options)
+{
+    struct text labels = list_text(s);
+    struct text taints = list_text(s);
+    struct text tolerations = list_text(s);
+    struct str key;
+    struct str value;
+    while (next_option(&options, &key, &value)) {
+        if (str_eq_c(key, "label")) {
+            add_pair(&labels, value);
+        } else if (str_eq_c(key, "taint")) {
+            add_taint(&taints, value);
+        } else if (str_eq_c(key, "toleration")) {
+            add_toleration(&tolerations, value);
+        } else {
+            fail_msg("a flavor has no option " STR_FMT, STR_ARG(key));
+        }
+    }
+    given_json(s, KIND_RESOURCE_FLAVOR,
+               make(s,
+                    "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"nodeLabels\":{" STR_FMT
+                    "},\"nodeTaints\":[" STR_FMT "],\"tolerations\":[" STR_FMT "]}}",
+                    name, STR_ARG(text_str(&labels)), STR_ARG(text_str(&taints)),
+                    STR_ARG(text_str(&tolerations)))
+                   .ptr);
+}
+
+/* -- nodes and devices -------------------------------------------------------------------------- */
+
+void given_node(struct scenario *s, const char *name, const char *options)
+{
+    struct text labels = list_text(s);
+    struct text taints = list_text(s);
+    struct text amounts = list_text(s);
+    struct str ready = STR("True");
+    struct str cordoned = STR("false");
+    bool has_pods = false;
+    add_member(&labels, STR("kubernetes.io/hostname"), str_from_c(name));
+    struct str key;
+    struct str value;
+    while (next_option(&options, &key, &value)) {
+        if (is_resource(key)) {
+            has_pods = has_pods || str_eq_c(key, "pods");
+            add_member(&amounts, key, value);
+        } else if (str_eq_c(key, "label")) {
+            add_pair(&labels, value);
+        } else if (str_eq_c(key, "taint")) {
+            add_taint(&taints, value);
+        } else if (str_eq_c(key, "ready")) {
+            ready = value;
+        } else if (str_eq_c(key, "cordoned")) {
+            cordoned = value;
+        } else {
+            fail_msg("a node has no option " STR_FMT, STR_ARG(key));
+        }
+    }
+    if (!has_pods) {
+        add_member(&amounts, STR("pods"), STR("110"));
+    }
+    given_json(s, KIND_NODE,
+               make(s,
+                    "{\"metadata\":{\"name\":\"%s\",\"labels\":{" STR_FMT
+                    "}},\"spec\":{\"unschedulable\":" STR_FMT ",\"taints\":[" STR_FMT
+                    "]},\"status\":{\"allocatable\":{" STR_FMT
+                    "},\"conditions\":[{\"type\":\"Ready\",\"status\":\"" STR_FMT "\"}]}}",
+                    name, STR_ARG(text_str(&labels)), STR_ARG(cordoned), STR_ARG(text_str(&taints)),
+                    STR_ARG(text_str(&amounts)), STR_ARG(ready))
+                   .ptr);
+}
+
+void given_devices(struct scenario *s, const char *node, const char *devices)
+{
+    struct text list = list_text(s);
+    struct str device;
+    while (next_word(&devices, &device)) {
+        text_addf(&list, "%s{\"name\":\"" STR_FMT "\"}", comma(&list), STR_ARG(device));
+    }
+    given_json(s, KIND_RESOURCE_SLICE,
+               make(s,
+                    "{\"metadata\":{\"name\":\"%s-slice\"},\"spec\":{\"driver\":"
+                    "\"gpu.example.com\",\"nodeName\":\"%s\",\"pool\":{\"name\":\"%s\","
+                    "\"generation\":1,\"resourceSliceCount\":1},\"devices\":[" STR_FMT "]}}",
+                    node, node, node, STR_ARG(text_str(&list)))
+                   .ptr);
+}
+
+void given_class(struct scenario *s, const char *name, const char *cel)
+{
+    given_json(s, KIND_DEVICE_CLASS,
+               make(s,
+                    "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"selectors\":[{\"cel\":"
+                    "{\"expression\":\"%s\"}}]}}",
+                    name, cel)
+                   .ptr);
+}
+
+static struct str claim_spec(struct scenario *s, const char *class_name, int count)
+{
+    return make(s,
+                "{\"devices\":{\"requests\":[{\"name\":\"gpu\",\"exactly\":{\"deviceClassName\":"
+                "\"%s\",\"allocationMode\":\"ExactCount\",\"count\":%d}}]}}",
+                class_name, count);
+}
+
+void given_template(struct scenario *s, const char *name, const char *class_name, int count)
+{
+    given_json(s, KIND_RESOURCE_CLAIM_TEMPLATE,
+               make(s, "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"spec\":" STR_FMT "}}", name,
+                    STR_ARG(claim_spec(s, class_name, count)))
+                   .ptr);
+}
+
+void given_claim(struct scenario *s, const char *name, const char *class_name, int count)
+{
+    given_json(s, KIND_RESOURCE_CLAIM,
+               make(s, "{\"metadata\":{\"name\":\"%s\"},\"spec\":" STR_FMT "}", name,
+                    STR_ARG(claim_spec(s, class_name, count)))
+                   .ptr);
+}
+
+void given_priority_class(struct scenario *s, const char *name, int value)
+{
+    given_json(s, KIND_PRIORITY_CLASS,
+               make(s, "{\"metadata\":{\"name\":\"%s\"},\"value\":%d}", name, value).ptr);
+}
+
+void given_namespace(struct scenario *s, const char *name, const char *labels)
+{
+    struct text text = list_text(s);
+    struct str pair;
+    while (next_word(&labels, &pair)) {
+        add_pair(&text, pair);
+    }
+    given_json(s, KIND_NAMESPACE,
+               make(s, "{\"metadata\":{\"name\":\"%s\",\"labels\":{" STR_FMT "}}}", name,
+                    STR_ARG(text_str(&text)))
+                   .ptr);
+}

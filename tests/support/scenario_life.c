@@ -1,0 +1,166 @@
+/* scenario_life.c - time, and the lives of the controller. */
+#include "support/scenario_internal.h"
+
+#include "support/check.h"
+
+#define TRACE_MAX_BYTES (8u * 1024 * 1024)
+#define WAKES_MAX       100000
+
+/* -- time and life ------------------------------------------------------------------------------ */
+
+int64_t scenario_now_ms(const struct scenario *s)
+{
+    return s->now_ms - SCENARIO_START_MS;
+}
+
+static void tick(struct scenario *s)
+{
+    struct event event = {.kind = EVENT_TICK};
+    step(s, &event);
+}
+
+void at(struct scenario *s, int64_t ms)
+{
+    scenario_start(s);
+    int64_t goal_ms = SCENARIO_START_MS + ms;
+    assert_true(goal_ms >= s->now_ms);
+    int wakes = 0;
+    while (s->wake_ms <= goal_ms) {
+        if (s->wake_ms <= s->now_ms && wakes > 0 && s->wake_ms != s->now_ms) {
+            fail_msg("at %lld ms the core wants to be woken in the past",
+                     (long long)scenario_now_ms(s));
+        }
+        s->now_ms = s->wake_ms > s->now_ms ? s->wake_ms : s->now_ms;
+        int64_t before_ms = s->wake_ms;
+        tick(s);
+        if (++wakes > WAKES_MAX || s->wake_ms == before_ms) {
+            fail_msg("at %lld ms the core wants to be woken again and again",
+                     (long long)scenario_now_ms(s));
+        }
+    }
+    s->now_ms = goal_ms;
+    tick(s);
+}
+
+static void begin_core(struct scenario *s)
+{
+    struct core_options options = {.stuck_node_ms = 0};
+    s->core = core_new(&options);
+    s->queue_first = NULL;
+    s->queue_last = &s->queue_first;
+    s->wake_ms = INT64_MAX;
+}
+
+struct scenario *scenario_new(void)
+{
+    struct scenario *s = MEM_NEW(struct scenario);
+    arena_init(&s->arena);
+    s->now_ms = SCENARIO_START_MS;
+    s->next_version = 1000;
+    text_init(&s->trace, &s->arena, TRACE_MAX_BYTES);
+    begin_core(s);
+    given_namespace(s, NAMESPACE_DEFAULT, "");
+    return s;
+}
+
+void scenario_free(struct scenario *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    core_free(s->core);
+    HASH_CLEAR(hh, s->entries);
+    arena_deinit(&s->arena);
+    mem_free(s);
+}
+
+int scenario_setup(void **state)
+{
+    *state = scenario_new();
+    return 0;
+}
+
+int scenario_teardown(void **state)
+{
+    scenario_free(*state);
+    return 0;
+}
+
+void listing_order(struct scenario *s, uint64_t seed)
+{
+    s->listing_seed = seed;
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+static void list_objects(struct scenario *s)
+{
+    uint32_t count = HASH_COUNT(s->entries);
+    struct entry **order = ARENA_ARRAY(&s->arena, struct entry *, count + 1);
+    uint32_t n = 0;
+    for (struct entry *entry = s->first; entry != NULL; entry = entry->next) {
+        entry->pending_effect = 0; /* its answer came to a process that is no more */
+        order[n++] = entry;
+    }
+    uint64_t random = s->listing_seed;
+    for (uint32_t i = n; s->listing_seed != 0 && i > 1; i--) {
+        uint32_t j = (uint32_t)(next_random(&random) % i);
+        struct entry *other = order[j];
+        order[j] = order[i - 1];
+        order[i - 1] = other;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        tell(s, order[i]);
+    }
+}
+
+void scenario_start(struct scenario *s)
+{
+    if (s->is_started) {
+        return;
+    }
+    s->is_started = true;
+    list_objects(s);
+    for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
+        struct event event = {.kind = EVENT_SYNCED, .synced_kind = (enum object_kind)kind};
+        step(s, &event);
+    }
+}
+
+void restart(struct scenario *s, enum restart_with what)
+{
+    scenario_start(s);
+    core_free(s->core);
+    begin_core(s);
+    struct entry *next;
+    for (struct entry *entry = s->first; entry != NULL; entry = next) {
+        next = entry->next;
+        if (entry->kind == KIND_ADMISSION && what == WITHOUT_ADMISSIONS) {
+            entry_drop(s, entry);
+        }
+    }
+    s->is_started = false;
+    scenario_start(s);
+}
+
+struct core *scenario_core(struct scenario *s)
+{
+    return s->core;
+}
+
+void checks_are_cheap(struct scenario *s)
+{
+    s->is_cheap = true;
+}
+
+struct scenario_counts counts_take(struct scenario *s)
+{
+    scenario_start(s);
+    struct scenario_counts counts = s->counts;
+    s->counts = (struct scenario_counts){.effects = 0};
+    return counts;
+}
