@@ -105,11 +105,36 @@ static bool is_decimal(struct str text)
     return digits > 0 && at == text.len;
 }
 
+/* Takes out underscores, each of which must stand between two digits; false: one doesn't. */
+static bool drop_underscores(struct str text, char *copy, size_t copy_bytes)
+{
+    size_t length = 0;
+    if (text.len >= copy_bytes) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        bool is_between = i > 0 && i + 1 < text.len && skip_digits(text, i - 1) >= i &&
+                          skip_digits(text, i + 1) > i + 1;
+        if (text.ptr[i] == '_' && !is_between) {
+            return false;
+        }
+        if (text.ptr[i] != '_') {
+            copy[length++] = text.ptr[i];
+        }
+    }
+    copy[length] = '\0';
+    return true;
+}
+
 static bool parse_double(struct str text, double *ret_value)
 {
+    char copy[NUMBER_TEXT_MAX];
+    if (!drop_underscores(text, copy, sizeof(copy))) {
+        return false;
+    }
+    text = str_from_c(copy);
     bool is_signed = text.len > 0 && (text.ptr[0] == '-' || text.ptr[0] == '+');
     struct str word = str_skip(text, is_signed ? 1 : 0);
-    char copy[NUMBER_TEXT_MAX];
     if (is_word(word, "inf") || is_word(word, "infinity")) {
         *ret_value = text.ptr[0] == '-' ? -INFINITY : INFINITY;
         return true;
@@ -120,11 +145,9 @@ static bool parse_double(struct str text, double *ret_value)
     }
     bool is_hex = word.len > 2 && word.ptr[0] == '0' && lower(word.ptr[1]) == 'x' &&
                   (str_find_char(word, 'p') < word.len || str_find_char(word, 'P') < word.len);
-    if (text.len >= sizeof(copy) || (!is_decimal(text) && !is_hex)) {
+    if (!is_decimal(text) && !is_hex) {
         return false;
     }
-    memcpy(copy, text.ptr, text.len);
-    copy[text.len] = '\0';
     char *end = copy;
     *ret_value = strtod(copy, &end);
     return *end == '\0' && !__builtin_isinf(*ret_value);

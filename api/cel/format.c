@@ -276,14 +276,15 @@ static void add_grouped(struct cel_text *text, struct str digits)
     cel_text_add(text, str_skip(digits, point));
 }
 
-/* "1.500000 x 10^03" in the signs that Go's x/text writes. */
+/* "1.500000x10^03" in the signs that Go's x/text writes. */
 static void add_scientific(struct cel_text *text, struct str digits)
 {
     static const char *const raised[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
                                          "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
     size_t exponent = str_find_char(digits, 'e');
     cel_text_add(text, str_take(digits, exponent));
-    cel_text_add(text, STR("\u202f\u00d7\u202f10"));
+    cel_text_add(text, STR("\u00d7"
+                           "10"));
     for (size_t i = exponent + 1; i < digits.len; i++) {
         char c = digits.ptr[i];
         if (c == '-') {
@@ -294,7 +295,41 @@ static void add_scientific(struct cel_text *text, struct str digits)
     }
 }
 
-static bool add_real(struct cel_text *text, struct cel_value value, const struct cel_clause *clause)
+static void add_number(struct cel_text *text, double value, const struct cel_clause *clause)
+{
+    bool is_scientific = clause->verb == 'e';
+    int precision = clause->precision < 0 || is_scientific ? DEFAULT_PRECISION : clause->precision;
+    if (__builtin_isinf(value)) {
+        cel_text_add(text, value < 0 ? STR("-\u221e") : STR("\u221e"));
+        return;
+    }
+    /* A zero has no sign here. */
+    struct str digits =
+        cel_double_text(text->ev, value == 0 ? 0 : value, clause->verb, precision);
+    if (__builtin_isnan(value)) {
+        cel_text_add(text, digits);
+    } else if (is_scientific) {
+        add_scientific(text, digits);
+    } else {
+        add_grouped(text, digits);
+    }
+}
+
+/* In cel-go, the precision of %e is in truth its width. */
+static void add_padded(struct cel_text *text, double value, const struct cel_clause *clause)
+{
+    struct cel_text number = {.ev = text->ev};
+    add_number(&number, value, clause);
+    struct str digits = cel_text_str(&number);
+    int width = clause->precision < 0 ? DEFAULT_PRECISION : clause->precision;
+    for (int length = (int)utf8_count(digits); clause->verb == 'e' && length < width; length++) {
+        cel_text_add(text, STR(" "));
+    }
+    cel_text_add(text, digits);
+}
+
+static bool add_real(struct cel_text *text, struct cel_value value,
+                     const struct cel_clause *clause)
 {
     static const struct {
         struct str word;
@@ -310,19 +345,7 @@ static bool add_real(struct cel_text *text, struct cel_value value, const struct
     if (value.kind != CEL_DOUBLE) {
         return false;
     }
-    if (__builtin_isinf(value.real)) {
-        cel_text_add(text, value.real < 0 ? STR("-\u221e") : STR("\u221e"));
-        return true;
-    }
-    int precision = clause->precision < 0 ? DEFAULT_PRECISION : clause->precision;
-    struct str digits = cel_double_text(text->ev, value.real, clause->verb, precision);
-    if (__builtin_isnan(value.real)) {
-        cel_text_add(text, digits);
-    } else if (clause->verb == 'e') {
-        add_scientific(text, digits);
-    } else {
-        add_grouped(text, digits);
-    }
+    add_padded(text, value.real, clause);
     return true;
 }
 

@@ -274,8 +274,14 @@ static void fold_part(struct arena *arena, struct cel_regex_set *set, struct cel
     }
 }
 
+static bool has(struct cel_regex_range range, uint32_t character)
+{
+    return range.first <= character && character <= range.last;
+}
+
 struct rc cel_regex_fold(struct cel_regex_source *s, struct cel_regex_set *set, struct err *err)
 {
+    /* The Kelvin sign and the long s. */
     static const uint32_t signs[][2] = {{0x212a, 'k'}, {0x17f, 's'}};
     uint32_t count = set->count;
     if (!s->is_caseless) {
@@ -283,7 +289,9 @@ struct rc cel_regex_fold(struct cel_regex_source *s, struct cel_regex_set *set, 
     }
     for (uint32_t i = 0; i < count; i++) {
         struct cel_regex_range range = set->ranges[i];
-        if (range.last >= 0x80 && range.last < CHARACTER_MAX) {
+        bool is_sign = range.first == range.last &&
+                       (range.first == signs[0][0] || range.first == signs[1][0]);
+        if (range.last >= 0x80 && range.last < CHARACTER_MAX && !is_sign) {
             return fail(err, "(?i) is not supported beyond ASCII");
         }
         fold_part(s->arena, set, range, 'a', 'z', 'A' - 'a');
@@ -291,9 +299,10 @@ struct rc cel_regex_fold(struct cel_regex_source *s, struct cel_regex_set *set, 
         for (size_t k = 0; k < ARRAY_COUNT(signs); k++) {
             uint32_t small = signs[k][1];
             uint32_t capital = small - ('a' - 'A');
-            if ((range.first <= small && small <= range.last) ||
-                (range.first <= capital && capital <= range.last)) {
+            if (has(range, small) || has(range, capital) || has(range, signs[k][0])) {
                 cel_regex_set_add(s->arena, set, signs[k][0], signs[k][0]);
+                cel_regex_set_add(s->arena, set, small, small);
+                cel_regex_set_add(s->arena, set, capital, capital);
             }
         }
     }

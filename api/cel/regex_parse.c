@@ -14,9 +14,6 @@ struct flags {
 struct parser {
     struct cel_regex_source source;
     struct flags flags;
-    struct str *names; /* of the groups, which must differ */
-    uint32_t name_count;
-    uint32_t name_capacity;
     uint32_t depth;
 };
 
@@ -129,15 +126,9 @@ static struct rc parse_name(struct parser *p, struct err *err)
         sound = sound && ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
                           (c >= 'A' && c <= 'Z') || c == '_');
     }
-    for (uint32_t i = 0; i < p->name_count; i++) {
-        sound = sound && !str_eq(p->names[i], name);
-    }
     if (!sound) {
-        return fail(err, "a group's name is bad or there twice");
+        return fail(err, "a group's name has other characters than letters, digits and '_'");
     }
-    p->names = arena_grow(p->source.arena, p->names, p->name_count, &p->name_capacity,
-                          sizeof(*p->names));
-    p->names[p->name_count++] = name;
     p->source.at += end + 1;
     return RC_SUCCESS;
 }

@@ -237,7 +237,7 @@ bool cel_regex_search(const struct cel_regex *regex, struct str text, size_t fro
         if (!is_found) {
             add_thread(&m, now, &counts[0], (struct cel_regex_thread){0, at}, at);
         }
-        if (counts[0] == 0) {
+        if (counts[0] == 0 && is_found) {
             break;
         }
         m.round++;

@@ -249,8 +249,8 @@ static bool parse_zone(struct str zone, int64_t *ret_offset_s)
     int64_t hours = 0;
     int64_t minutes = 0;
     if (!str_to_i64(str_take(zone, colon), &hours) ||
-        !str_to_i64(str_skip(zone, colon + 1), &minutes) || minutes < 0 || minutes > 59 ||
-        hours < -10000 || hours > 10000) {
+        !str_to_i64(str_skip(zone, colon + 1), &minutes) || minutes < -10000 ||
+        minutes > 10000 || hours < -10000 || hours > 10000) {
         return false;
     }
     *ret_offset_s = (hours * 60 + (zone.ptr[0] == '-' ? -minutes : minutes)) * 60;

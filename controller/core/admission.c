@@ -25,8 +25,7 @@ void gang_show(struct core *core, struct gang *gang)
     gang->admission_effect_id = effect->id;
 }
 
-/* -- why ----------------------------------------------------------------------------------------
- */
+/* -- why -------------------------------------------------------------------------------------- */
 
 static struct verdict backoff_verdict(const struct gang *gang, struct arena *arena)
 {
@@ -47,10 +46,10 @@ static struct verdict waiting_verdict(const struct core *core, const struct gang
         return (struct verdict){.reason = REASON_INVALID, .message = gang->invalid};
     }
     if (gang->is_class_missing) {
-        return (struct verdict){
-            .reason = REASON_MISSING_REFERENCE,
-            .message = arena_format(arena, "PriorityClass " STR_FMT " doesn't exist",
-                                    STR_ARG(gang->priority_class))};
+        return (struct verdict){.reason = REASON_MISSING_REFERENCE,
+                                .message =
+                                    arena_format(arena, "PriorityClass " STR_FMT " doesn't exist",
+                                                 STR_ARG(gang->priority_class))};
     }
     if (gang->memory.requeue_at_ms > core->now_ms) {
         return backoff_verdict(gang, arena);
@@ -101,8 +100,7 @@ int64_t gang_position(const struct gang *gang, int64_t max)
     return position;
 }
 
-/* -- the object ---------------------------------------------------------------------------------
- */
+/* -- the object ------------------------------------------------------------------------------- */
 
 static struct opt_time seconds(int64_t ms)
 {
@@ -183,31 +181,6 @@ static void fill_conditions(const struct gang *gang, struct arena *arena,
     }
 }
 
-static void fill_explanation(const struct gang *gang, const struct verdict *verdict,
-                             struct arena *arena, struct admission_status *status)
-{
-    const struct reason_info *info = reason_info(verdict->reason);
-    struct explanation *explanation = ARENA_NEW(arena, struct explanation);
-    explanation->since = seconds(gang->reason_since_ms);
-    explanation->actions.items = ARENA_NEW(arena, struct explanation_action);
-    explanation->actions.count = 1;
-    explanation->actions.items[0] = (struct explanation_action){
-        .kind = str_from_c(reason_action_name(info->action)), .message = str_from_c(info->advice)};
-    if (str_is_set(verdict->resource)) {
-        explanation->resources.items = ARENA_NEW(arena, struct explanation_resource);
-        explanation->resources.count = 1;
-        explanation->resources.items[0] = (struct explanation_resource){
-            .name = verdict->resource,
-            .asked = resource_amount_format(arena, verdict->resource, verdict->asked),
-            .free = resource_amount_format(arena, verdict->resource, verdict->free)};
-    }
-    if (status->position.is_set) {
-        explanation->ahead = ARENA_NEW(arena, struct explanation_ahead);
-        explanation->ahead->gangs = (struct opt_int){true, status->position.value - 1};
-    }
-    status->explanation = explanation;
-}
-
 static void fill_position(const struct gang *gang, struct arena *arena,
                           struct admission_status *status)
 {
@@ -228,8 +201,8 @@ static void fill_counts(struct core *core, const struct gang *gang, struct arena
                         struct admission_status *status)
 {
     if (gang->state == GANG_FINISHED) {
-        int64_t count = gang->record == NULL ? gang->succeeded
-                                             : gang->record->pod_sets.items[0].count.value;
+        int64_t count =
+            gang->record == NULL ? gang->succeeded : gang->record->pod_sets.items[0].count.value;
         int64_t done = gang->succeeded < count ? gang->succeeded : count;
         status->pods = arena_format(arena, "%lld/%lld", (long long)done, (long long)count);
         return;
@@ -272,7 +245,7 @@ static void fill_status(struct core *core, struct gang *gang, struct arena *aren
         status->message = arena_copy_str(arena, str_cut_utf8(verdict.message, MESSAGE_MAX_BYTES));
         status->summary = arena_format(arena, STR_FMT ": " STR_FMT, STR_ARG(status->reason),
                                        STR_ARG(status->message));
-        fill_explanation(gang, &verdict, arena, status);
+        status->explanation = explain_gang(core, gang, &verdict, arena);
     }
     fill_conditions(gang, arena, status, &status->conditions);
 }
@@ -340,8 +313,7 @@ void admission_write_done(struct core *core, struct gang *gang, const struct eff
     }
 }
 
-/* -- what is there already ----------------------------------------------------------------------
- */
+/* -- what is there already -------------------------------------------------------------------- */
 
 static void take_memory(struct core *core, struct gang *gang, const struct admission *object,
                         uint64_t hash)

@@ -21,6 +21,7 @@ struct core *core_new(const struct core_options *options)
     RB_INIT(&core->gang_order);
     RB_INIT(&core->timers);
     RB_INIT(&core->unbound);
+    RB_INIT(&core->holders);
     RB_INIT(&core->ready);
     arena_init(&core->scratch);
     static const char *const always_known[] = {"cpu", "memory", "ephemeral-storage", RESOURCE_PODS};

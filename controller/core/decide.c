@@ -5,8 +5,10 @@
 #include <assert.h>
 
 /* Keeps the verdict with the shape; tells its gangs if the reason is another one now. */
-static void park(struct core *core, struct shape *shape, const struct verdict *verdict)
+static void park(struct core *core, struct shape *shape, const struct evaluation *evaluation)
 {
+    const struct verdict *verdict = &evaluation->verdict;
+    evidence_keep(&shape->evidence, &evaluation->evidence);
     bool is_changed = shape->verdict.reason != verdict->reason;
     struct verdict kept = *verdict;
     kept.message = str_own(verdict->message);
@@ -75,7 +77,7 @@ static void take_next(struct core *core, struct shape *shape)
         return;
     }
     shape->judged_in = core->pass;
-    park(core, shape, &evaluation.verdict);
+    park(core, shape, &evaluation);
     if (!is_strict) {
         return;
     }

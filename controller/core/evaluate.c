@@ -61,8 +61,7 @@ static struct verdict say(enum reason reason, uint32_t waits_for, struct str mes
     return (struct verdict){.reason = reason, .waits_for = waits_for, .message = message};
 }
 
-/* -- what is asked ------------------------------------------------------------------------------
- */
+/* -- what is asked ---------------------------------------------------------------------------- */
 
 static struct quota_demand *demand_of(struct attempt *attempt, struct str resource)
 {
@@ -169,8 +168,7 @@ static struct verdict find_groups(struct attempt *attempt)
     return say(REASON_NONE, 0, STR_NONE);
 }
 
-/* -- one combination of flavors -----------------------------------------------------------------
- */
+/* -- one combination of flavors --------------------------------------------------------------- */
 
 static const struct quota_flavor *chosen(const struct attempt *attempt, uint32_t g)
 {
@@ -351,8 +349,7 @@ static bool next_choice(struct attempt *attempt)
     return false;
 }
 
-/* -- what is reserved ---------------------------------------------------------------------------
- */
+/* -- what is reserved ------------------------------------------------------------------------- */
 
 static void fill_claims(struct attempt *attempt, struct reserve_request *request)
 {
@@ -397,8 +394,7 @@ static void fill_request(struct attempt *attempt, struct evaluation *evaluation)
     fill_claims(attempt, request);
 }
 
-/* -- the queue ----------------------------------------------------------------------------------
- */
+/* -- the queue -------------------------------------------------------------------------------- */
 
 static struct verdict check_queue(struct core *core, const struct shape *shape)
 {
@@ -431,8 +427,32 @@ static struct verdict check_queue(struct core *core, const struct shape *shape)
     return say(REASON_NONE, 0, STR_NONE);
 }
 
+static void note_flavor(struct attempt *attempt, const struct verdict *verdict,
+                        struct evidence *evidence)
+{
+    if (evidence->flavor_count == FLAVOR_NOTES_MAX || attempt->group_count == 0) {
+        return;
+    }
+    struct text name;
+    text_init(&name, &attempt->core->scratch, 250);
+    for (uint32_t g = 0; g < attempt->group_count; g++) {
+        text_addf(&name, "%s" STR_FMT, g == 0 ? "" : "+", STR_ARG(chosen(attempt, g)->name));
+    }
+    evidence->flavors[evidence->flavor_count++] = (struct flavor_note){
+        .flavor = text_str(&name), .reason = verdict->reason, .message = verdict->message};
+}
+
+static void note_nodes(const struct fit_result *fit, struct evidence *evidence)
+{
+    evidence->nodes_total = fit->nodes_total;
+    for (int i = 0; i < EXCLUDED_COUNT; i++) {
+        evidence->excluded[i] = fit->excluded[i];
+    }
+}
+
 static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluation)
 {
+    struct evidence evidence = {.flavor_count = 0};
     struct verdict nearest = say(REASON_NONE, 0, STR_NONE);
     uint32_t waits_for = 0;
     uint32_t tried = 0;
@@ -445,9 +465,11 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
             return;
         }
         waits_for |= verdict.waits_for;
+        note_flavor(attempt, &verdict, &evidence);
         if (tried == 0 || verdict_rank(verdict.reason) > verdict_rank(nearest.reason)) {
             nearest = verdict;
             *ret_evaluation = evaluation;
+            note_nodes(&evaluation.fit, &evidence);
         }
         tried++;
     } while (next_choice(attempt) && tried < COMBINATIONS_MAX);
@@ -456,6 +478,7 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
         nearest.asked = 0; /* room in any of the flavors may be enough */
         nearest.resource = STR_NONE;
     }
+    ret_evaluation->evidence = evidence;
     ret_evaluation->verdict = nearest;
 }
 

@@ -26,8 +26,7 @@ static void plan_new(struct core *core)
     core->plan_epoch++;
 }
 
-/* -- promises -----------------------------------------------------------------------------------
- */
+/* -- promises --------------------------------------------------------------------------------- */
 
 static void demand_add_flavor(const struct core *core, struct pod_demand *demand, struct str name)
 {
@@ -101,8 +100,7 @@ static void place_promises(struct core *core, const struct crowd_list *list)
     }
 }
 
-/* -- worst case ---------------------------------------------------------------------------------
- */
+/* -- worst case ------------------------------------------------------------------------------- */
 
 static bool share_a_node(struct core *core, const struct pod_demand *a, const struct pod_demand *b)
 {
@@ -247,8 +245,19 @@ static bool is_robust(struct core *core, const struct crowd_list *promised,
     return true;
 }
 
-/* -- why not ------------------------------------------------------------------------------------
- */
+/* -- why not ---------------------------------------------------------------------------------- */
+
+/* Remembers the first resource that is free in all, and not on one node. */
+static void note_apart(struct fit_result *result, struct str resource, int64_t per_pod,
+                       int64_t free, int64_t largest)
+{
+    if (largest < per_pod && !str_is_set(result->apart)) {
+        result->apart = resource;
+        result->apart_per_pod = per_pod;
+        result->apart_free = free;
+        result->apart_largest = largest > 0 ? largest : 0;
+    }
+}
 
 static void measure_resource(struct core *core, const struct pod_demand *demand,
                              struct str resource, i128 per_pod, int64_t count,
@@ -257,16 +266,20 @@ static void measure_resource(struct core *core, const struct pod_demand *demand,
     i128 free = 0;
     i128 capacity = 0;
     i128 largest = -1;
+    i128 largest_free = 0;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
         if (node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
             continue;
         }
-        free += node_room(core, node, resource);
+        i128 room = node_room(core, node, resource);
+        free += room;
+        largest_free = room > largest_free ? room : largest_free;
         i128 here = vector_get(&node->capacity, resource);
         capacity += here;
         largest = here > largest ? here : largest;
     }
+    note_apart(result, resource, i128_clamp(per_pod), i128_clamp(free), i128_clamp(largest_free));
     bool is_too_large = largest >= 0 && largest < per_pod;
     bool is_worse = !str_is_set(result->short_of) || (is_too_large && !result->is_too_large);
     if ((is_too_large || free < per_pod * count) && is_worse) {
@@ -279,18 +292,22 @@ static void measure_resource(struct core *core, const struct pod_demand *demand,
     }
 }
 
-/* The most devices that one node sees, used or not; -1: no node is in question. */
+/* The most devices that one node sees, used or not; -1: no node is in question. Of those that are
+ * free the most is in `ret_free`. */
 static int64_t largest_on_a_node(struct core *core, const struct pod_demand *demand,
-                                 struct device_profile *profile)
+                                 struct device_profile *profile, int64_t *ret_free)
 {
     int64_t largest = -1;
+    *ret_free = 0;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
         if (node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
             continue;
         }
         int64_t here = node_count_devices(core, profile, node);
+        int64_t free = node_free_devices(core, profile, node);
         largest = here > largest ? here : largest;
+        *ret_free = free > *ret_free ? free : *ret_free;
     }
     return largest;
 }
@@ -313,7 +330,9 @@ static void measure_class(struct core *core, const struct pod_demand *demand,
         free += !is_out && device_is_free(core, candidate) ? 1 : 0;
     }
     int64_t asked = sat_mul(device->count, count);
-    int64_t largest = largest_on_a_node(core, demand, device->profile);
+    int64_t largest_free;
+    int64_t largest = largest_on_a_node(core, demand, device->profile, &largest_free);
+    note_apart(result, device->profile->class_name, device->count, free, largest_free);
     bool is_too_large = largest >= 0 && largest < device->count;
     if ((free < asked || is_too_large) && !result->is_too_large) {
         result->short_of = device->profile->class_name;
@@ -358,8 +377,7 @@ static void explain(struct core *core, const struct pod_demand *demand, int64_t 
     }
 }
 
-/* -- named claims -------------------------------------------------------------------------------
- */
+/* -- named claims ----------------------------------------------------------------------------- */
 
 /* A claim that is on its way to devices that another gang's pods will choose. */
 static bool waits_for_claim(struct core *core, const struct pod_demand *demand,

@@ -6,34 +6,7 @@ static struct verdict say(enum reason reason, struct str message)
     return (struct verdict){.reason = reason, .waits_for = WAIT_CLUSTER, .message = message};
 }
 
-static const char *exclusion_text(enum exclusion exclusion)
-{
-    switch (exclusion) {
-    case EXCLUDED_NOT_READY:
-        return "not ready";
-    case EXCLUDED_CORDONED:
-        return "cordoned";
-    case EXCLUDED_FLAVOR:
-        return "of another flavor";
-    case EXCLUDED_SELECTOR:
-        return "not selected by the pods";
-    case EXCLUDED_TAINT:
-        return "tainted";
-    case EXCLUDED_CLAIM:
-        return "out of reach of the claim's devices";
-    case EXCLUDED_SELECTOR_FAILED:
-        return "with a device that the selector fails on";
-    case EXCLUDED_TOO_SMALL:
-        return "too small";
-    case EXCLUDED_FULL:
-        return "full";
-    case EXCLUDED_COUNT:
-        break;
-    }
-    return "";
-}
-
-/* "3 nodes: 2 not ready, 1 tainted" */
+/* "3 nodes: 2 not ready, 1 tainted"; those that are merely in use aren't listed. */
 static struct str nodes_text(struct arena *arena, const struct fit_result *fit)
 {
     struct text text;
@@ -41,7 +14,7 @@ static struct str nodes_text(struct arena *arena, const struct fit_result *fit)
     text_addf(&text, "%u node%s", fit->nodes_total, fit->nodes_total == 1 ? "" : "s");
     const char *separator = ": ";
     for (int i = 0; i < EXCLUDED_COUNT; i++) {
-        if (fit->excluded[i] > 0) {
+        if (fit->excluded[i] > 0 && i != EXCLUDED_FULL) {
             text_addf(&text, "%s%u %s", separator, fit->excluded[i],
                       exclusion_text((enum exclusion)i));
             separator = ", ";
@@ -90,6 +63,34 @@ static struct verdict short_of(struct core *core, const struct fit_result *fit)
     return verdict;
 }
 
+/* Enough in all, and not together. */
+static struct verdict misshapen(struct core *core, const struct shape *shape,
+                                const struct fit_result *fit)
+{
+    struct arena *arena = &core->scratch;
+    if (!str_is_set(fit->apart)) {
+        return say(REASON_NODE_SHAPE,
+                   arena_format(arena,
+                                "enough is free in total, but %lld such pods don't find a place on "
+                                "the nodes together (" STR_FMT ")",
+                                (long long)shape->size.min_count, STR_ARG(nodes_text(arena, fit))));
+    }
+    struct verdict verdict =
+        say(REASON_NODE_SHAPE,
+            arena_format(arena,
+                         "one pod needs " STR_FMT " " STR_FMT " on one node, " STR_FMT
+                         " are free in total and at most " STR_FMT " on one node (" STR_FMT ")",
+                         STR_ARG(resource_amount_format(arena, fit->apart, fit->apart_per_pod)),
+                         STR_ARG(fit->apart),
+                         STR_ARG(resource_amount_format(arena, fit->apart, fit->apart_free)),
+                         STR_ARG(resource_amount_format(arena, fit->apart, fit->apart_largest)),
+                         STR_ARG(nodes_text(arena, fit))));
+    verdict.resource = fit->apart;
+    verdict.asked = fit->apart_per_pod;
+    verdict.free = fit->apart_largest;
+    return verdict;
+}
+
 struct verdict fit_verdict(struct core *core, const struct shape *shape,
                            const struct fit_result *fit)
 {
@@ -117,9 +118,5 @@ struct verdict fit_verdict(struct core *core, const struct shape *shape,
     if (str_is_set(fit->short_of)) {
         return short_of(core, fit);
     }
-    return say(REASON_NODE_SHAPE,
-               arena_format(arena,
-                            "enough is free in total, but no set of nodes has it together for "
-                            "%lld pods at once (" STR_FMT ")",
-                            (long long)shape->size.min_count, STR_ARG(nodes_text(arena, fit))));
+    return misshapen(core, shape, fit);
 }

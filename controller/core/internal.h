@@ -3,8 +3,7 @@
 
 #include "state.h"
 
-/* -- wake.c: which parked shapes a change could free --------------------------------------------
- */
+/* -- wake.c: which parked shapes a change could free ------------------------------------------ */
 
 /* The shape is evaluated in this step's pass (if it has gangs that wait). */
 void wake_shape(struct core *core, struct shape *shape);
@@ -19,8 +18,7 @@ void wake_reserved(struct core *core);
 /* Quota came free in that cell: the shapes that it is enough for. */
 void wake_for_cell(struct core *core, struct queue_state *queue, const struct quota_cell *cell);
 
-/* -- queue.c: queues, flavors, cohorts -----------------------------------------------------------
- */
+/* -- queue.c: queues, flavors, cohorts -------------------------------------------------------- */
 
 struct queue_state *queue_find(const struct core *core, struct str name);
 /* Finds or makes it (without an object). */
@@ -47,8 +45,7 @@ void cohort_apply(struct core *core, const struct cohort *object);
 void cohort_deleted(struct core *core, const struct cohort *object);
 void queues_free(struct core *core);
 
-/* -- config.c: the small named objects ------------------------------------------------------------
- */
+/* -- config.c: the small named objects -------------------------------------------------------- */
 
 const void *named_find(const struct core *core, enum object_kind kind, struct str key);
 void named_apply(struct core *core, enum object_kind kind, const struct object_meta *object);
@@ -59,8 +56,7 @@ struct request_context namespace_limits(struct core *core, struct str namespace_
 bool priority_of_class(const struct core *core, struct str class_name, int64_t *ret_priority);
 void named_free(struct core *core);
 
-/* -- node.c, pod.c --------------------------------------------------------------------------------
- */
+/* -- node.c, pod.c ---------------------------------------------------------------------------- */
 
 struct node_state *node_get(struct core *core, struct str name);
 NODISCARD struct rc node_apply(struct core *core, const struct node *object, struct err *err);
@@ -76,8 +72,7 @@ void pod_group_free_if_unused(struct core *core, struct pod_group *group);
 void pods_free(struct core *core);
 void nodes_free(struct core *core);
 
-/* -- device.c, claim.c, profile.c -----------------------------------------------------------------
- */
+/* -- device.c, claim.c, profile.c ------------------------------------------------------------- */
 
 void slice_apply(struct core *core, const struct resource_slice *object);
 void slice_deleted(struct core *core, const struct resource_slice *object);
@@ -105,8 +100,7 @@ enum match profile_match(struct core *core, struct device_profile *profile,
                          const struct device_state *device);
 void profiles_free(struct core *core);
 
-/* -- shape.c
- * ---------------------------------------------------------------------------------------- */
+/* -- shape.c ---------------------------------------------------------------------------------- */
 
 struct shape_input {
     struct queue_state *queue;
@@ -123,8 +117,7 @@ void shape_resolve(struct core *core, struct shape *shape);
 void shape_unresolve(struct core *core, struct shape *shape);
 void verdict_drop(struct verdict *verdict);
 
-/* -- ledger.c: who holds what
- * ----------------------------------------------------------------------- */
+/* -- ledger.c: who holds what ----------------------------------------------------------------- */
 
 struct claim_charge {
     struct str key; /* "namespace/name" */
@@ -154,8 +147,7 @@ struct str reservation_text(const struct core *core, const struct gang *gang, st
                             bool is_devices);
 void ledger_assert(const struct core *core);
 
-/* -- fit.c: where could these pods go
- * -------------------------------------------------------------- */
+/* -- fit.c: where could these pods go --------------------------------------------------------- */
 
 #define FLAVORS_PER_GANG_MAX 8
 
@@ -165,19 +157,6 @@ struct pod_demand {
     const struct string_map *node_selector; /* as it will stand on the pods */
     const struct resource_flavor *flavors[FLAVORS_PER_GANG_MAX];
     uint32_t flavor_count;
-};
-
-enum exclusion {
-    EXCLUDED_NOT_READY = 0,
-    EXCLUDED_CORDONED,
-    EXCLUDED_FLAVOR,
-    EXCLUDED_SELECTOR,
-    EXCLUDED_TAINT,
-    EXCLUDED_CLAIM,
-    EXCLUDED_SELECTOR_FAILED,
-    EXCLUDED_TOO_SMALL, /* not even when empty */
-    EXCLUDED_FULL,
-    EXCLUDED_COUNT,
 };
 
 struct fit_result {
@@ -193,6 +172,11 @@ struct fit_result {
     bool is_too_large;        /* one pod is larger than any node that isn't excluded */
     bool is_promised;         /* it could fit, but for pods on their way to places of their own */
     struct str claim_trouble; /* in the scratch arena; a named claim that can't be placed */
+    struct str apart;         /* of which enough is free in all, and on no node enough for one pod;
+                                 absent: none. The three below are of it. */
+    int64_t apart_per_pod;
+    int64_t apart_free;
+    int64_t apart_largest; /* free on one node, at most */
 };
 
 /* May `count` pods, or at least `min_count` of them, be placed at once beside all that is promised,
@@ -206,8 +190,7 @@ bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struc
 struct verdict fit_verdict(struct core *core, const struct shape *shape,
                            const struct fit_result *fit);
 
-/* -- fit_node.c: one node's part in it
- * -------------------------------------------------------------- */
+/* -- fit_node.c: one node's part in it -------------------------------------------------------- */
 
 /* Why the node is out for such pods whatever is free on it; EXCLUDED_COUNT: it isn't. */
 enum exclusion node_exclusion(const struct core *core, const struct pod_demand *demand,
@@ -228,8 +211,7 @@ int64_t node_count_devices(struct core *core, struct device_profile *profile,
                            struct node_state *node);
 bool demand_has_new_claims(const struct pod_demand *demand);
 
-/* -- evaluate.c: quota, flavor and room together
- * ---------------------------------------------------- */
+/* -- evaluate.c: quota, flavor and room together ---------------------------------------------- */
 
 struct evaluation {
     struct verdict verdict; /* message in the scratch arena */
@@ -239,18 +221,27 @@ struct evaluation {
     struct str pin;
     struct fit_result fit;
     bool has_fit;
+    struct evidence evidence; /* texts in the scratch arena */
 };
 
 void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *ret_evaluation);
 
-/* -- decide.c
- * ---------------------------------------------------------------------------------------- */
+/* -- explain.c -------------------------------------------------------------------------------- */
+
+/* The shape's own copy of what an evaluation saw. */
+void evidence_keep(struct evidence *kept, const struct evidence *seen);
+void evidence_drop(struct evidence *evidence);
+const char *exclusion_text(enum exclusion exclusion); /* "not ready" */
+/* The evidence behind the verdict as the Admission carries it; borrowed from the arena. */
+struct explanation *explain_gang(const struct core *core, const struct gang *gang,
+                                 const struct verdict *verdict, struct arena *arena);
+
+/* -- decide.c --------------------------------------------------------------------------------- */
 
 /* The pass: takes the next gang by order until no shape is ready. */
 void decide(struct core *core);
 
-/* -- gang.c: one gang's life
- * -------------------------------------------------------------------------- */
+/* -- gang.c: one gang's life ------------------------------------------------------------------ */
 
 const char *gang_state_name(enum gang_state state);
 /* Moves along the declared table (asserted); writes the ledger line. */
@@ -281,15 +272,13 @@ void gangs_free(struct core *core);
 /* Reserves again what the record on the Job says, after a restart. */
 void gang_adopt(struct core *core, struct gang *gang);
 
-/* -- job.c
- * -------------------------------------------------------------------------------------------- */
+/* -- job.c ------------------------------------------------------------------------------------ */
 
 void job_apply(struct core *core, const struct job *object);
 void job_deleted(struct core *core, const struct job *object);
 void job_write_done(struct core *core, struct gang *gang, const struct effect_done *done);
 
-/* -- patch.c: what is written to a Job
- * ------------------------------------------------------------------ */
+/* -- patch.c: what is written to a Job -------------------------------------------------------- */
 
 void patch_admit(struct core *core, struct gang *gang, const struct evaluation *evaluation);
 void patch_suspend(struct core *core, struct gang *gang, const char *cause, struct str why);
@@ -298,8 +287,7 @@ struct effect *effect_new(struct core *core, enum effect_kind kind);
 void note_event(struct core *core, const struct gang *gang, bool is_warning, const char *reason,
                 const char *action, struct str text);
 
-/* -- status.c, admission.c
- * ------------------------------------------------------------------------------ */
+/* -- status.c, admission.c -------------------------------------------------------------------- */
 
 /* Why it waits, as it stands: the gang's own trouble, else the queue's order, else its shape's. */
 struct verdict gang_verdict(const struct core *core, const struct gang *gang, struct arena *arena);

@@ -166,8 +166,7 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     struct gang_size size = {.pods = 0};
     str_drop(&gang->invalid);
     struct str trouble = size_trouble(core, job, &size);
-    gang->invalid =
-        str_own(str_is_set(trouble) ? trouble : unsupported_trouble(core, job));
+    gang->invalid = str_own(str_is_set(trouble) ? trouble : unsupported_trouble(core, job));
     gang->size = size;
     struct str label = job_label(job, LABEL_QUEUE);
     gang->has_label = !str_is_empty(label);

@@ -119,6 +119,7 @@ void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_r
     reservation->claims = mem_zalloc((request->claim_count + 1) * sizeof(struct claim_hold));
     reservation->claim_count = request->claim_count;
     gang->reservation = reservation;
+    RB_INSERT(gang_holder_tree, &core->holders, gang);
     request->queue->admitted_count++;
     charges_apply(core, request->queue, &reservation->per_pod, request->count);
     for (uint32_t i = 0; i < request->claim_count; i++) {
@@ -153,6 +154,7 @@ void ledger_release(struct core *core, struct gang *gang)
     }
     charges_apply(core, reservation->queue, &reservation->per_pod, -reservation->count);
     reservation->queue->admitted_count--;
+    RB_REMOVE(gang_holder_tree, &core->holders, gang);
     struct queue_state *queue = reservation->queue;
     charges_free(&reservation->per_pod);
     mem_free(reservation->claims);
@@ -211,8 +213,7 @@ struct str reservation_text(const struct core *core, const struct gang *gang, st
     return text_str(&text);
 }
 
-/* -- invariants ---------------------------------------------------------------------------------
- */
+/* -- invariants ------------------------------------------------------------------------------- */
 
 static i128 gang_use_of_cell(const struct core *core, const struct gang *gang,
                              const struct quota_cell *cell)

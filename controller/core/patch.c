@@ -58,8 +58,7 @@ static struct str json_of(struct core *core, const struct schema *schema, const 
     return text;
 }
 
-/* -- admission ----------------------------------------------------------------------------------
- */
+/* -- admission -------------------------------------------------------------------------------- */
 
 static struct string_map record_flavors(struct core *core, const struct evaluation *evaluation)
 {
@@ -212,8 +211,7 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
     gang_mark_unbound(core, gang);
 }
 
-/* -- suspension ---------------------------------------------------------------------------------
- */
+/* -- suspension ------------------------------------------------------------------------------- */
 
 void patch_suspend(struct core *core, struct gang *gang, const char *cause, struct str why)
 {
@@ -257,8 +255,7 @@ void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
     }
 }
 
-/* -- answers ------------------------------------------------------------------------------------
- */
+/* -- answers ---------------------------------------------------------------------------------- */
 
 static const char *purpose_text(enum job_patch_purpose purpose)
 {

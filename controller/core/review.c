@@ -9,8 +9,7 @@
 
 #include "tallyman/base/time_text.h"
 
-/* -- after a restart ----------------------------------------------------------------------------
- */
+/* -- after a restart -------------------------------------------------------------------------- */
 
 static struct str record_flavor(const struct admission_record *record, struct str resource)
 {
@@ -93,8 +92,7 @@ void gang_adopt(struct core *core, struct gang *gang)
     ledger_reserve(core, gang, &request);
 }
 
-/* -- running ------------------------------------------------------------------------------------
- */
+/* -- running ---------------------------------------------------------------------------------- */
 
 static void review_resize(struct core *core, struct gang *gang)
 {
@@ -189,8 +187,7 @@ static void review_running(struct core *core, struct gang *gang)
     }
 }
 
-/* -- suspended ----------------------------------------------------------------------------------
- */
+/* -- suspended -------------------------------------------------------------------------------- */
 
 static bool has_stopped(const struct gang *gang)
 {

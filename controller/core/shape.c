@@ -93,6 +93,7 @@ void shape_drop(struct core *core, struct shape *shape)
     shape_clear(core, shape);
     vector_deinit(&shape->per_pod);
     verdict_drop(&shape->verdict);
+    evidence_drop(&shape->evidence);
     str_drop(&shape->key);
     str_drop(&shape->namespace_name);
     mem_free(shape->spec);

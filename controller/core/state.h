@@ -39,8 +39,7 @@ struct device_state;
 RB_HEAD(gang_tree, gang);       /* a queue's, linked by in_queue */
 RB_HEAD(shape_gang_tree, gang); /* a shape's, linked by in_shape */
 
-/* -- amounts ------------------------------------------------------------------------------------
- */
+/* -- amounts ---------------------------------------------------------------------------------- */
 
 /* A resource name that a node offers or a queue rations. The table only grows, by what admins
  * write, and is bounded by RESOURCE_NAMES_MAX; names that only Jobs use never enter it. */
@@ -62,8 +61,7 @@ struct vector {
     uint32_t capacity;
 };
 
-/* -- queues and quota ---------------------------------------------------------------------------
- */
+/* -- queues and quota ------------------------------------------------------------------------- */
 
 /* The account of one resource in one flavor of a queue. */
 struct quota_cell {
@@ -117,8 +115,7 @@ struct cohort_state {
     bool is_status_dirty;
 };
 
-/* -- small objects, by name ---------------------------------------------------------------------
- */
+/* -- small objects, by name ------------------------------------------------------------------- */
 
 /* A Namespace, LimitRange, RuntimeClass, PriorityClass, DeviceClass, ResourceClaimTemplate. */
 struct named_object {
@@ -128,8 +125,7 @@ struct named_object {
     void *value; /* owned clone of the kind's struct */
 };
 
-/* -- nodes --------------------------------------------------------------------------------------
- */
+/* -- nodes ------------------------------------------------------------------------------------ */
 
 struct node_state {
     struct str name; /* owned */
@@ -176,8 +172,7 @@ struct pod_group {
     struct pod_state *pods; /* list by next_in_group */
 };
 
-/* -- devices ------------------------------------------------------------------------------------
- */
+/* -- devices ---------------------------------------------------------------------------------- */
 
 struct slice_state {
     struct str name; /* owned */
@@ -266,8 +261,7 @@ struct device_profile {
     uint32_t match_capacity;
 };
 
-/* -- gangs --------------------------------------------------------------------------------------
- */
+/* -- gangs ------------------------------------------------------------------------------------ */
 
 struct device_demand {
     struct device_profile *profile; /* counted in its `users` */
@@ -278,6 +272,18 @@ struct shared_claim_demand {
     struct claim_state *claim; /* borrowed from core.claims */
     struct device_demand *requests;
     uint32_t request_count;
+};
+
+/* Why a node is out for a gang. */
+enum exclusion {
+    EXCLUDED_NOT_READY = 0,
+    EXCLUDED_CORDONED,
+    EXCLUDED_FLAVOR,
+    EXCLUDED_SELECTOR,
+    EXCLUDED_TAINT,
+    EXCLUDED_CLAIM,
+    EXCLUDED_FULL,
+    EXCLUDED_COUNT,
 };
 
 enum wait_bits {
@@ -296,6 +302,23 @@ struct verdict {
     struct str resource; /* owned; the resource that ran short */
     int64_t asked;
     int64_t free;
+};
+
+/* Why one flavor, or one combination of flavors, was not taken. */
+struct flavor_note {
+    struct str flavor; /* owned; "a+b" for a combination */
+    enum reason reason;
+    struct str message; /* owned */
+};
+
+#define FLAVOR_NOTES_MAX 8
+
+/* What the last evaluation saw, for the explanation. */
+struct evidence {
+    struct flavor_note flavors[FLAVOR_NOTES_MAX];
+    uint32_t flavor_count;
+    uint32_t nodes_total; /* 0: no node was looked at */
+    uint32_t excluded[EXCLUDED_COUNT];
 };
 
 /* All gangs of a queue that ask the same, so that they are judged once. */
@@ -320,9 +343,10 @@ struct shape {
     uint32_t device_count;
     struct shared_claim_demand *claims; /* named claims */
     uint32_t claim_count;
-    bool is_ready;          /* in core.ready */
-    struct verdict verdict; /* of the last evaluation; waits_for tells what wakes it */
-    int64_t verdict_ms;     /* when its reason last changed */
+    bool is_ready;            /* in core.ready */
+    struct verdict verdict;   /* of the last evaluation; waits_for tells what wakes it */
+    int64_t verdict_ms;       /* when its reason last changed */
+    struct evidence evidence; /* of the last evaluation */
 };
 
 RB_HEAD(shape_tree, shape);
@@ -384,6 +408,7 @@ struct gang {
     RB_ENTRY(gang) by_uid; /* core.gang_order, for walks that must have an order */
     RB_ENTRY(gang) by_timer;
     RB_ENTRY(gang) in_unbound;
+    RB_ENTRY(gang) in_holders;
     bool is_in_keys; /* in core.gangs_by_key */
     bool is_in_queue;
     bool is_timer_set;
@@ -453,6 +478,7 @@ struct gang {
 RB_HEAD(gang_order_tree, gang);
 RB_HEAD(gang_timer_tree, gang);
 RB_HEAD(gang_unbound_tree, gang);
+RB_HEAD(gang_holder_tree, gang); /* with a reservation, the earliest admitted first */
 
 /* An Admission whose owner isn't a Job that we know. */
 struct hash_orphan {
@@ -469,8 +495,7 @@ struct pending_effect {
     struct str queue_name; /* owned; absent: a gang's */
 };
 
-/* -- the whole ----------------------------------------------------------------------------------
- */
+/* -- the whole -------------------------------------------------------------------------------- */
 
 struct core {
     int64_t now_ms;
@@ -512,6 +537,7 @@ struct core {
     struct gang *gangs_by_key;
     struct gang_order_tree gang_order;
     struct gang_timer_tree timers;
+    struct gang_holder_tree holders;
     struct gang_unbound_tree unbound; /* admitted, with pods that no node has yet */
     struct shape *shapes;
     struct shape_tree ready; /* to be evaluated, by their first gang */
@@ -522,8 +548,7 @@ struct core {
     struct hash_orphan *orphans; /* Admissions without a Job of ours */
 };
 
-/* -- orders -------------------------------------------------------------------------------------
- */
+/* -- orders ----------------------------------------------------------------------------------- */
 
 /* Priority desc, queue-order time, uid. Total. */
 int gang_compare_order(const struct gang *a, const struct gang *b);
@@ -540,13 +565,13 @@ RB_PROTOTYPE(shape_gang_tree, gang, in_shape, gang_compare_order)
 RB_PROTOTYPE(gang_order_tree, gang, by_uid, gang_compare_uid)
 RB_PROTOTYPE(gang_timer_tree, gang, by_timer, gang_compare_timer)
 RB_PROTOTYPE(gang_unbound_tree, gang, in_unbound, gang_compare_admitted)
+RB_PROTOTYPE(gang_holder_tree, gang, in_holders, gang_compare_admitted)
 RB_PROTOTYPE(shape_tree, shape, by_head, shape_compare_head)
 RB_PROTOTYPE(queue_tree, queue_state, by_name, queue_compare_name)
 RB_PROTOTYPE(node_tree, node_state, by_name, node_compare_name)
 RB_PROTOTYPE(device_tree, device_state, by_key, device_compare_key)
 
-/* -- owned text ---------------------------------------------------------------------------------
- */
+/* -- owned text ------------------------------------------------------------------------------- */
 
 /* A copy with a NUL behind it; str_drop() frees it and makes it absent. */
 struct str str_own(struct str s);
@@ -561,8 +586,7 @@ struct str key_join(struct arena *arena, struct str namespace_name, struct str n
 struct str resource_intern(struct core *core, struct str name);
 struct str resource_find(const struct core *core, struct str name);
 
-/* -- vectors ------------------------------------------------------------------------------------
- */
+/* -- vectors ---------------------------------------------------------------------------------- */
 
 i128 vector_get(const struct vector *v, struct str resource); /* 0 if absent */
 /* The result must not fall below 0 (asserted). `resource` is borrowed from the table. */

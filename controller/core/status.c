@@ -6,8 +6,7 @@
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
 
-/* -- what isn't supported yet -------------------------------------------------------------------
- */
+/* -- what isn't supported yet ----------------------------------------------------------------- */
 
 static void name_field(struct text *text, bool is_set, const char *field)
 {
@@ -67,8 +66,7 @@ static struct str queue_unsupported(struct arena *arena, const struct queue_spec
     return text_str(&text);
 }
 
-/* -- conditions ---------------------------------------------------------------------------------
- */
+/* -- conditions ------------------------------------------------------------------------------- */
 
 /* The time of the last change is kept while the status stays. */
 static struct condition_list ready_condition(const struct core *core, struct arena *arena,
@@ -136,8 +134,7 @@ static struct condition_list queue_conditions(const struct core *core, struct ar
                            STR("the queue admits gangs"));
 }
 
-/* -- figures ------------------------------------------------------------------------------------
- */
+/* -- figures ---------------------------------------------------------------------------------- */
 
 static struct usage_flavor_list usage_list(struct arena *arena, const struct queue_state *queue)
 {
@@ -310,8 +307,7 @@ struct queue_figures_list core_queue_figures(const struct core *core, struct are
     return list;
 }
 
-/* -- when they are written ----------------------------------------------------------------------
- */
+/* -- when they are written -------------------------------------------------------------------- */
 
 static void emit_status(struct core *core, enum object_kind kind, struct str name)
 {

@@ -116,8 +116,7 @@ void driver_free(struct driver *driver)
     mem_free(driver);
 }
 
-/* -- effects to writes --------------------------------------------------------------------------
- */
+/* -- effects to writes ------------------------------------------------------------------------ */
 
 static void copy_patch(struct arena *arena, struct job_patch *patch)
 {
@@ -203,8 +202,7 @@ static void take_effect(struct driver *driver, const struct effect *effect)
     queue_push(&driver->queues[queue], write);
 }
 
-/* -- steps --------------------------------------------------------------------------------------
- */
+/* -- steps ------------------------------------------------------------------------------------ */
 
 static void set_wake(struct driver *driver)
 {
@@ -314,8 +312,7 @@ static void pump(struct driver *driver)
     set_wake(driver);
 }
 
-/* -- what the outside tells ---------------------------------------------------------------------
- */
+/* -- what the outside tells ------------------------------------------------------------------- */
 
 void driver_object(struct driver *driver, const struct object *object)
 {

@@ -54,8 +54,7 @@ struct str journal_event_line(struct arena *arena, const struct event *event)
     return line;
 }
 
-/* -- decisions ----------------------------------------------------------------------------------
- */
+/* -- decisions -------------------------------------------------------------------------------- */
 
 static void describe_patch(struct text *text, const struct effect *effect)
 {
@@ -112,8 +111,7 @@ struct str journal_decision_line(struct arena *arena, const struct effects *effe
     return line;
 }
 
-/* -- reading ------------------------------------------------------------------------------------
- */
+/* -- reading ---------------------------------------------------------------------------------- */
 
 /* The head of a line; the object itself is decoded by its kind's schema in a second pass. */
 struct line_head {

@@ -98,7 +98,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 
     (void)version;
     (void)body;
-    (void)body_bytes;
+    *body_bytes = 0; /* nothing of it is left for another call */
     *request_context = ctx;
     if (is_first_call && !has_body(connection)) {
         return MHD_YES;
@@ -175,7 +175,7 @@ static struct rc listen_failed(int fd, struct str address, struct err *err)
         advice = ": ports below 1024 need a privilege";
     }
     return err_set(err, RC_IO, "listen address " STR_FMT ": %s%s", STR_ARG(address),
-                   strerror(error), advice);
+                   uv_strerror(uv_translate_sys_error(error)), advice);
 }
 
 /* `ret_fd` is owned by the caller. */

@@ -1,5 +1,7 @@
 #include "tallyman/kube/base64.h"
 
+#include <string.h>
+
 #define BASE64_BAD  -1
 #define BASE64_SKIP -2
 
@@ -8,20 +10,9 @@ static const char base64_alphabet[] =
 
 static int base64_value(char c)
 {
-    if (c >= 'A' && c <= 'Z') {
-        return c - 'A';
-    }
-    if (c >= 'a' && c <= 'z') {
-        return c - 'a' + 26;
-    }
-    if (c >= '0' && c <= '9') {
-        return c - '0' + 52;
-    }
-    if (c == '+') {
-        return 62;
-    }
-    if (c == '/') {
-        return 63;
+    const char *digit = memchr(base64_alphabet, c, sizeof(base64_alphabet) - 1);
+    if (digit != NULL) {
+        return (int)(digit - base64_alphabet);
     }
     return c == '\n' || c == '\r' || c == ' ' || c == '\t' ? BASE64_SKIP : BASE64_BAD;
 }

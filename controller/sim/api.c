@@ -185,7 +185,6 @@ static void object_free(struct sim_object *object)
 {
     drop(&object->key);
     drop(&object->uid);
-    drop(&object->pod.chosen_node);
     drop(&object->job.told);
     arena_deinit(&object->pod.arena);
     mem_free(object->value);

@@ -283,7 +283,7 @@ const struct cel_program *devices_program(struct sim *sim, struct str expression
     return cached->program;
 }
 
-void devices_free(struct sim *sim)
+void devices_forget(struct sim *sim)
 {
     list_clear(&sim->devices);
     mem_free(sim->devices.items);

@@ -184,6 +184,7 @@ static void make_pod(struct sim *sim, struct sim_object *job, int64_t index)
         pod_from_template(sim, job, index, &pod);
         sim->next_serial++;
     } while (api_find(sim, KIND_POD, api_key(sim, pod.meta.namespace_name, pod.meta.name)) != NULL);
+    pod_set_defaults(sim, &pod);
     (void)api_create(sim, KIND_POD, &pod);
 }
 

@@ -40,8 +40,27 @@ static void scheduler_run_at(struct sim *sim, int64_t at_ms)
 
 static void retry_later(struct sim *sim, struct task *task)
 {
-    (void)task;
+    if (sim->scheduler_retry_ms == task->at_ms) {
+        sim->scheduler_retry_ms = INT64_MAX;
+    }
     scheduler_run_at(sim, sim->now_ms);
+}
+
+/* Pods that back off are looked at again when the first of them may. */
+static void arm_retry(struct sim *sim)
+{
+    int64_t soonest_ms = INT64_MAX;
+    struct sim_object *pod;
+    RB_FOREACH (pod, pod_queue_tree, &sim->pod_queue) {
+        if (!pod->pod.is_waiting && pod->pod.retry_ms > sim->now_ms &&
+            pod->pod.retry_ms < soonest_ms) {
+            soonest_ms = pod->pod.retry_ms;
+        }
+    }
+    if (soonest_ms < sim->scheduler_retry_ms) {
+        sim->scheduler_retry_ms = soonest_ms;
+        (void)agenda_add(sim, soonest_ms, retry_later, STR_NONE);
+    }
 }
 
 static void leave_queue(struct sim *sim, struct sim_object *pod)
@@ -91,17 +110,14 @@ void scheduler_pod_gone(struct sim *sim, struct sim_object *pod)
 
 void scheduler_wake(struct sim *sim)
 {
-    int64_t soonest_ms = INT64_MAX;
+    bool is_any = false;
     struct sim_object *pod;
     RB_FOREACH (pod, pod_queue_tree, &sim->pod_queue) {
-        if (pod->pod.is_waiting) {
-            pod->pod.is_waiting = false;
-            soonest_ms = pod->pod.retry_ms < soonest_ms ? pod->pod.retry_ms : soonest_ms;
-        }
+        is_any = true;
+        pod->pod.is_waiting = false;
     }
-    if (soonest_ms != INT64_MAX) {
-        int64_t at_ms = sim_later(sim, sim->options.delays.schedule_ms);
-        (void)agenda_add(sim, soonest_ms > at_ms ? soonest_ms : at_ms, retry_later, STR_NONE);
+    if (is_any) {
+        scheduler_run_at(sim, sim_later(sim, sim->options.delays.schedule_ms));
     }
 }
 
@@ -374,5 +390,7 @@ static void run_scheduler(struct sim *sim, struct task *task)
     if (next_pod(sim, &placement)) {
         schedule_pod(sim, &placement);
         scheduler_run_at(sim, sim_later(sim, sim->options.delays.schedule_ms));
+    } else {
+        arm_retry(sim);
     }
 }

@@ -287,7 +287,7 @@ bool device_counters_allow(struct sim *sim, const struct sim_device *device,
 void devices_claim_changed(struct sim *sim, const struct resource_claim *old,
                            const struct resource_claim *now);
 void devices_slices_changed(struct sim *sim);
-void devices_free(struct sim *sim);
+void devices_forget(struct sim *sim);
 /* Compiled once; NULL: it can't be. Borrowed for the simulator's life. */
 const struct cel_program *devices_program(struct sim *sim, struct str expression);
 
@@ -321,7 +321,15 @@ void sim_tell(struct sim *sim, enum sim_note_kind kind, const struct sim_object 
 
 /* -- the whole ------------------------------------------------------------------------------------------ */
 
-struct pending_answer;
+/* A write of the driver's on its way. */
+struct pending_write {
+    struct driver_write write; /* borrowed from the driver */
+    struct pending_write *next;
+    bool is_carried_out;
+    enum sim_fault fault;
+    struct driver_answer answer; /* its texts live in `arena` */
+    struct arena arena;
+};
 
 struct sim {
     struct sim_options options;
@@ -339,6 +347,7 @@ struct sim {
 
     struct pod_queue_tree pod_queue;
     bool is_scheduler_busy;
+    int64_t scheduler_retry_ms; /* when pods that back off are looked at again; INT64_MAX: never */
     uint32_t scheduler_rotation; /* the node that is looked at first */
     struct node_load *loads;
     struct device_list_cache devices;
@@ -350,7 +359,7 @@ struct sim {
     uint64_t incarnation; /* of the controller; tasks of an older one are void */
     int64_t wake_at_ms;   /* the driver's wish */
     int64_t delivered_ms[KIND_COUNT]; /* each kind's stream keeps its order */
-    struct pending_answer *in_flight;
+    struct pending_write *in_flight; /* in the order of sending */
     struct cached_program *programs;
 };
 

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* pipe2 */
+#define _GNU_SOURCE /* pipe2, sigdescr_np */
 #include "store_internal.h"
 
 #include <errno.h>
@@ -38,13 +38,13 @@ static struct rc check_pages(const char *path, struct err *err)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0 || fstat(fd, &info) != 0) {
-        return err_set(err, RC_IO, "it can't be opened: %s", strerror(errno));
+        return err_set(err, RC_IO, "it can't be opened: %s", store_errno_text(errno));
     }
     size_t count = (size_t)info.st_size;
     void *bytes = mmap(NULL, count, PROT_READ, MAP_PRIVATE, fd, 0);
 
     if (bytes == MAP_FAILED) {
-        return err_set(err, RC_IO, "it can't be mapped: %s", strerror(errno));
+        return err_set(err, RC_IO, "it can't be mapped: %s", store_errno_text(errno));
     }
     return pages_check(bytes, count, &visitor, err);
 }
@@ -183,13 +183,20 @@ static bool is_files_fault(int number)
            number == SIGFPE || number == SIGXCPU;
 }
 
+static const char *signal_text(int number)
+{
+    const char *text = sigdescr_np(number);
+
+    return text == NULL ? "unknown signal" : text;
+}
+
 static struct rc child_verdict(int status, const char *text, struct err *err)
 {
     if (WIFSIGNALED(status)) {
         int number = WTERMSIG(status);
 
         return err_set(err, is_files_fault(number) ? RC_CORRUPT : RC_IO,
-                       "the process that read it died: %s", strsignal(number));
+                       "the process that read it died: %s", signal_text(number));
     }
     int code = WEXITSTATUS(status);
 
@@ -211,7 +218,7 @@ struct rc store_check_file(const char *dir, bool is_read_only, struct err *err)
     pid_t parent = getpid();
 
     if (pipe2(fds, O_CLOEXEC) != 0) {
-        return err_set(err, RC_IO, "it can't be checked: pipe: %s", strerror(errno));
+        return err_set(err, RC_IO, "it can't be checked: pipe: %s", store_errno_text(errno));
     }
     (void)fflush(NULL);
     pid_t child = fork();
@@ -221,7 +228,8 @@ struct rc store_check_file(const char *dir, bool is_read_only, struct err *err)
     }
     (void)close(fds[1]);
     if (child < 0) {
-        struct rc rc = err_set(err, RC_IO, "it can't be checked: fork: %s", strerror(errno));
+        struct rc rc =
+            err_set(err, RC_IO, "it can't be checked: fork: %s", store_errno_text(errno));
 
         (void)close(fds[0]);
         return rc;
@@ -230,7 +238,7 @@ struct rc store_check_file(const char *dir, bool is_read_only, struct err *err)
     (void)close(fds[0]);
     while (waitpid(child, &status, 0) < 0) {
         if (errno != EINTR) {
-            return err_set(err, RC_IO, "it can't be checked: wait: %s", strerror(errno));
+            return err_set(err, RC_IO, "it can't be checked: wait: %s", store_errno_text(errno));
         }
     }
     return child_verdict(status, text, err);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -12,9 +13,14 @@
 #include "tallyman/base/limits.h"
 
 #define DATA_FILE      "data.mdb"
-#define BAD_FILE       DATA_FILE ".bad-%lu"
+#define BAD_FILE       DATA_FILE ".bad-%lld"
 #define LMDB_LOCK_FILE "lock.mdb"
 #define LOCK_FILE      "lock"
+
+const char *store_errno_text(int error)
+{
+    return uv_strerror(uv_translate_sys_error(error));
+}
 
 bool store_path(char buffer[STORE_PATH_BYTES], const char *dir, const char *name)
 {
@@ -40,7 +46,7 @@ static struct rc make_dir(const char *dir, struct err *err)
 
     if (stat(dir, &info) != 0) {
         return err_set(err, RC_IO, "the store's directory %s can't be made: %s", dir,
-                       strerror(error));
+                       store_errno_text(error));
     }
     if (!S_ISDIR(info.st_mode)) {
         return err_set(err, RC_IO, "the store's directory %s is not a directory", dir);
@@ -49,30 +55,30 @@ static struct rc make_dir(const char *dir, struct err *err)
 }
 
 /* Who holds the lock, as far as its file says; 0: unknown. */
-static long lock_owner(int fd)
+static int64_t lock_owner(int fd)
 {
-    char text[32] = {0};
-    long pid = 0;
+    char text[32];
+    int64_t pid = 0;
+    ssize_t got = pread(fd, text, sizeof(text), 0);
+    struct str line = {text, got > 0 ? (size_t)got : 0};
 
-    if (pread(fd, text, sizeof(text) - 1, 0) > 0 && sscanf(text, "%ld", &pid) != 1) {
-        pid = 0;
-    }
-    return pid;
+    return str_to_i64(str_take(line, str_find_char(line, '\n')), &pid) ? pid : 0;
 }
 
 static struct rc lock_refused(int fd, int error, const char *dir, struct err *err)
 {
-    long pid = lock_owner(fd);
+    int64_t pid = lock_owner(fd);
 
     if (error != EWOULDBLOCK) {
         return err_set(err, RC_IO, "the store's lock file %s/" LOCK_FILE " can't be locked: %s",
-                       dir, strerror(error));
+                       dir, store_errno_text(error));
     }
     if (pid > 0) {
-        return err_set(err, RC_CONFLICT,
-                       "the store's directory %s is in use by another Tallyman (process %ld): stop "
-                       "it, or use another directory",
-                       dir, pid);
+        return err_set(
+            err, RC_CONFLICT,
+            "the store's directory %s is in use by another Tallyman (process %lld): stop "
+            "it, or use another directory",
+            dir, (long long)pid);
     }
     return err_set(err, RC_CONFLICT,
                    "the store's directory %s is in use by another Tallyman: stop it, or use "
@@ -93,7 +99,7 @@ struct rc store_dir_take(const char *dir, int *ret_fd, struct err *err)
 
     if (fd < 0) {
         return err_set(err, RC_IO, "the store's directory %s can't be written: " LOCK_FILE ": %s",
-                       dir, strerror(errno));
+                       dir, store_errno_text(errno));
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         struct rc rc = lock_refused(fd, errno, dir, err);
@@ -120,7 +126,7 @@ struct rc store_file_exists(const char *dir, bool *ret_exists, struct err *err)
     if (stat(path, &info) != 0) {
         if (errno != ENOENT) {
             return err_set(err, RC_IO, "the store's file %s can't be reached: %s", path,
-                           strerror(errno));
+                           store_errno_text(errno));
         }
         *ret_exists = false;
         return RC_SUCCESS;
@@ -129,37 +135,54 @@ struct rc store_file_exists(const char *dir, bool *ret_exists, struct err *err)
         return err_set(err, RC_IO, "the store's file %s isn't a regular file", path);
     }
     if (access(path, R_OK) != 0) {
-        return err_set(err, RC_IO, "the store's file %s can't be read: %s", path, strerror(errno));
+        return err_set(err, RC_IO, "the store's file %s can't be read: %s", path,
+                       store_errno_text(errno));
     }
     *ret_exists = info.st_size > 0;
     return RC_SUCCESS;
 }
 
-static bool bad_path(char buffer[STORE_PATH_BYTES], const char *dir, unsigned long number)
+static bool bad_path(char buffer[STORE_PATH_BYTES], const char *dir, int64_t number)
 {
     char name[STORE_NAME_BYTES];
 
-    (void)snprintf(name, sizeof(name), BAD_FILE, number);
+    (void)snprintf(name, sizeof(name), BAD_FILE, (long long)number);
     return store_path(buffer, dir, name);
 }
 
-/* One more than the largest number in the directory. */
-static unsigned long next_bad_number(const char *dir)
+/* The number of a file that was set aside; 0: it isn't one. */
+static int64_t bad_number(const char *name)
 {
-    DIR *list = opendir(dir);
-    unsigned long largest = 0;
+    struct str text = str_from_c(name);
+    const struct str prefix = STR(DATA_FILE ".bad-");
+    int64_t number = 0;
 
-    if (list == NULL) {
-        return 1;
+    if (!str_starts_with(text, prefix) || text.len > prefix.len + 9 ||
+        !str_to_i64(str_skip(text, prefix.len), &number)) {
+        return 0;
     }
-    for (struct dirent *entry = readdir(list); entry != NULL; entry = readdir(list)) {
-        unsigned long number = 0;
+    return number;
+}
 
-        if (sscanf(entry->d_name, DATA_FILE ".bad-%9lu", &number) == 1 && number > largest) {
-            largest = number;
-        }
+static int is_bad_file(const struct dirent *entry)
+{
+    return bad_number(entry->d_name) > 0;
+}
+
+/* One more than the largest number in the directory. */
+static int64_t next_bad_number(const char *dir)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(dir, &entries, is_bad_file, NULL);
+    int64_t largest = 0;
+
+    for (int i = 0; i < count; i++) {
+        int64_t number = bad_number(entries[i]->d_name);
+
+        largest = number > largest ? number : largest;
+        free(entries[i]);
     }
-    (void)closedir(list);
+    free(entries);
     return largest + 1;
 }
 
@@ -168,14 +191,14 @@ struct rc store_file_set_aside(const char *dir, char ret_name[STORE_NAME_BYTES],
     char from[STORE_PATH_BYTES];
     char to[STORE_PATH_BYTES];
     char old[STORE_PATH_BYTES];
-    unsigned long number = next_bad_number(dir);
+    int64_t number = next_bad_number(dir);
 
     if (!store_path(from, dir, DATA_FILE) || !bad_path(to, dir, number)) {
         return err_set(err, RC_IO, "the store's directory has a name that is too long");
     }
     if (rename(from, to) != 0) {
         return err_set(err, RC_IO, "the store's file %s can't be renamed to %s: %s", from, to,
-                       strerror(errno));
+                       store_errno_text(errno));
     }
     if (number > STORE_BAD_FILES_MAX && bad_path(old, dir, number - STORE_BAD_FILES_MAX)) {
         (void)unlink(old);
@@ -184,7 +207,7 @@ struct rc store_file_set_aside(const char *dir, char ret_name[STORE_NAME_BYTES],
     if (store_path(old, dir, LMDB_LOCK_FILE)) {
         (void)unlink(old);
     }
-    (void)snprintf(ret_name, STORE_NAME_BYTES, BAD_FILE, number);
+    (void)snprintf(ret_name, STORE_NAME_BYTES, BAD_FILE, (long long)number);
     return store_dir_sync(dir, err);
 }
 
@@ -202,7 +225,7 @@ struct rc store_dir_sync(const char *dir, struct err *err)
     /* Some file systems know no fsync of a directory. */
     if (error != 0 && error != EINVAL) {
         return err_set(err, RC_IO, "the store's directory %s can't be flushed: %s", dir,
-                       strerror(error));
+                       store_errno_text(error));
     }
     return RC_SUCCESS;
 }

@@ -1,5 +1,6 @@
 #include "tallyman/store/pages.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -255,7 +256,7 @@ static struct rc walk_entry(struct walk *walk, const struct tree *tree, uint64_t
                             const struct node *node, struct found *found)
 {
     bool is_database = tree->role == ROLE_DATABASES;
-    struct str value;
+    struct str value = STR_NONE;
 
     if (is_database ? node->flags != NODE_DATABASE : (node->flags & ~NODE_BIG) != 0) {
         return page_is_wrong(walk, page,
@@ -325,7 +326,7 @@ static struct rc walk_leaf(struct walk *walk, const struct tree *tree, uint64_t 
     TRY(page_open(walk, page, true, &count));
     found->leaf_pages++;
     for (uint32_t i = 0; i < count; i++) {
-        struct node node;
+        struct node node = {0};
 
         TRY(node_read(walk, page, true, i, &node));
         TRY(check_key(walk, tree, page, node.key, previous, bounds));
@@ -339,7 +340,7 @@ static struct rc walk_leaf(struct walk *walk, const struct tree *tree, uint64_t 
 static struct rc walk_page(struct walk *walk, const struct tree *tree, uint32_t level,
                            uint64_t page, const struct bounds *bounds, struct found *found)
 {
-    struct node node;
+    struct node node = {0};
     uint32_t count = 0;
 
     if (level == 1) {
@@ -450,6 +451,7 @@ struct rc pages_check(const uint8_t *bytes, size_t count, const struct pages_vis
     uint32_t page_bytes = 0;
 
     TRY(meta_find(bytes, count, err, &meta, &page_bytes));
+    assert(meta != NULL && page_bytes > 0);
     uint64_t last_page = read_u64(meta + META_LAST_PAGE_AT);
     uint64_t file_pages = count / page_bytes;
 

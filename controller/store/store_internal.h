@@ -156,6 +156,8 @@ NODISCARD struct rc store_env_grow(struct store_env *env, size_t map_bytes, stru
 #define STORE_PATH_BYTES 4096
 #define STORE_NAME_BYTES 64
 
+/* As strerror(), whatever thread asks. Static. */
+const char *store_errno_text(int error);
 /* False: the path is too long. */
 bool store_path(char buffer[STORE_PATH_BYTES], const char *dir, const char *name);
 /* Makes the directory if need be, takes its lock; `*ret_fd` is owned by the caller. */

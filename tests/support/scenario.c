@@ -1,4 +1,5 @@
-/* scenario.c - steps, time, and the API server's part. */
+/* scenario.c - steps, and the API server's part. */
+#define _GNU_SOURCE
 #include "support/scenario_internal.h"
 
 #include <stdarg.h>
@@ -21,7 +22,8 @@ struct str make(struct scenario *s, const char *format, ...)
     return copy;
 }
 
-/* -- the table of objects ----------------------------------------------------------------------- */
+/* -- the table of objects -----------------------------------------------------------------------
+ */
 
 static struct str table_key(struct scenario *s, enum object_kind kind, struct str key)
 {
@@ -42,8 +44,7 @@ struct entry *entry_find(const struct scenario *s, enum object_kind kind, const 
 {
     char buffer[560];
     bool is_whole = !kind_info(kind)->is_namespaced || strchr(name, '/') != NULL;
-    int len =
-        snprintf(buffer, sizeof(buffer), "%s%s", is_whole ? "" : NAMESPACE_DEFAULT "/", name);
+    int len = snprintf(buffer, sizeof(buffer), "%s%s", is_whole ? "" : NAMESPACE_DEFAULT "/", name);
     assert_true(len > 0 && (size_t)len < sizeof(buffer));
     return entry_find_key(s, kind, (struct str){buffer, (size_t)len});
 }
@@ -104,7 +105,8 @@ void entry_drop(struct scenario *s, struct entry *entry)
     *(entry->next == NULL ? &s->last : &entry->next->prev) = entry->prev;
 }
 
-/* -- steps -------------------------------------------------------------------------------------- */
+/* -- steps --------------------------------------------------------------------------------------
+ */
 
 static void drain(struct scenario *s);
 
@@ -116,6 +118,10 @@ static void queue_effects(struct scenario *s, const struct effects *effects)
         *s->queue_last = queued;
         s->queue_last = &queued->next;
         s->counts.effects++;
+        if (queued->effect.kind == EFFECT_PATCH_JOB &&
+            queued->effect.patch.purpose == PATCH_ADMIT && !s->is_cheap) {
+            check_admission(s, &queued->effect);
+        }
     }
 }
 
@@ -134,7 +140,9 @@ void step(struct scenario *s, struct event *event)
     s->counts.gangs_visited += cost.gangs_visited;
     s->counts.nodes_visited += cost.nodes_visited;
     s->counts.admitted += cost.gangs_admitted;
-    check_after_step(s, cost.gangs_admitted > 0);
+    if (!s->is_cheap) {
+        core_assert_consistent(s->core);
+    }
     queue_effects(s, &effects);
     drain(s);
 }
@@ -157,7 +165,8 @@ void tell_gone(struct scenario *s, struct entry *entry)
     }
 }
 
-/* -- the API server ----------------------------------------------------------------------------- */
+/* -- the API server -----------------------------------------------------------------------------
+ */
 
 static void answer(struct scenario *s, const struct effect *effect, enum effect_outcome outcome,
                    struct str version, struct str message)
@@ -173,8 +182,8 @@ static void answer(struct scenario *s, const struct effect *effect, enum effect_
 static struct entry *target_of(const struct scenario *s, const struct effect *effect)
 {
     char buffer[560];
-    int len = snprintf(buffer, sizeof(buffer), STR_FMT "/" STR_FMT,
-                       STR_ARG(effect->namespace_name), STR_ARG(effect->name));
+    int len = snprintf(buffer, sizeof(buffer), STR_FMT "/" STR_FMT, STR_ARG(effect->namespace_name),
+                       STR_ARG(effect->name));
     return entry_find_key(s, effect->object_kind, (struct str){buffer, (size_t)len});
 }
 
@@ -327,7 +336,8 @@ static void drain(struct scenario *s)
     s->is_draining = false;
 }
 
-/* -- manual answers ----------------------------------------------------------------------------- */
+/* -- manual answers -----------------------------------------------------------------------------
+ */
 
 void writes_are_manual(struct scenario *s, bool is_manual)
 {

@@ -11,8 +11,8 @@
  *   [2000] train ! Warning PodsReadyTimeout: …
  *
  * Objects live in namespace `ml` unless their options say `ns=…`. Options are words KEY=VALUE. A
- * key with a dot or slash in it is a resource name, as are cpu, memory and pods. After each step the
- * ledger is checked, and that no queue grew over its quota and no device was promised twice.
+ * key with a dot or slash in it is a resource name, as are cpu, memory and pods. After each step
+ * the ledger is checked, and that no queue grew over its quota and no device was promised twice.
  *
  * Everything that is returned is borrowed until the scenario is freed. */
 #pragma once
@@ -31,13 +31,15 @@ int scenario_setup(void **state);
 int scenario_teardown(void **state);
 #define scenario_test(fn) cmocka_unit_test_setup_teardown(fn, scenario_setup, scenario_teardown)
 
-/* -- time --------------------------------------------------------------------------------------- */
+/* -- time ---------------------------------------------------------------------------------------
+ */
 
 /* Goes to that time, waking the core whenever it asked for it on the way. */
 void at(struct scenario *s, int64_t ms);
 int64_t scenario_now_ms(const struct scenario *s);
 
-/* -- what is there ------------------------------------------------------------------------------ */
+/* -- what is there ------------------------------------------------------------------------------
+ */
 
 /* Until scenario_start() objects are only listed; the first thing that happens starts it too. */
 void scenario_start(struct scenario *s);
@@ -76,7 +78,8 @@ void *scenario_object(struct scenario *s, enum object_kind kind, const char *nam
 struct job *scenario_job(struct scenario *s, const char *name);
 void object_changed(struct scenario *s, enum object_kind kind, const char *name);
 
-/* -- what happens ------------------------------------------------------------------------------- */
+/* -- what happens -------------------------------------------------------------------------------
+ */
 
 /* Pods NAME-0, NAME-1, … of the Job are made, bound to these nodes (words) and ready. */
 void gang_starts(struct scenario *s, const char *job, const char *nodes);
@@ -105,7 +108,8 @@ void job_resized(struct scenario *s, const char *job, int parallelism, int compl
 void job_deleted_now(struct scenario *s, const char *job);
 void job_recreated(struct scenario *s, const char *job, const char *queue, const char *options);
 
-/* -- the API server's answers ------------------------------------------------------------------- */
+/* -- the API server's answers -------------------------------------------------------------------
+ */
 
 /* From now on Job writes wait for one of the answers below. */
 void writes_are_manual(struct scenario *s, bool is_manual);
@@ -123,7 +127,8 @@ void restart(struct scenario *s, enum restart_with what);
 /* The order in which a restart lists the objects: shuffled by this seed; 0: as they were made. */
 void listing_order(struct scenario *s, uint64_t seed);
 
-/* -- what came of it ---------------------------------------------------------------------------- */
+/* -- what came of it ----------------------------------------------------------------------------
+ */
 
 /* The trace since the last call; a line ending in "…" need only begin so. */
 #define expect_trace(s, text) expect_trace_at((s), (text), __FILE__, __LINE__)

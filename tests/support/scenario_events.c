@@ -31,8 +31,8 @@ void map_set(struct scenario *s, struct string_map *map, struct str key, struct 
             items[count++] = map->items[i];
         }
     }
-    items[count++] = (struct string_pair){arena_copy_str(&s->arena, key),
-                                          arena_copy_str(&s->arena, value)};
+    items[count++] =
+        (struct string_pair){arena_copy_str(&s->arena, key), arena_copy_str(&s->arena, value)};
     *map = (struct string_map){items, count};
 }
 
@@ -78,7 +78,8 @@ void apply_patch(struct scenario *s, struct job *job, const struct job_patch *pa
     job->meta.generation.value++;
 }
 
-/* -- objects in general ------------------------------------------------------------------------- */
+/* -- objects in general -------------------------------------------------------------------------
+ */
 
 void *scenario_object(struct scenario *s, enum object_kind kind, const char *name)
 {
@@ -110,7 +111,8 @@ void object_gone(struct scenario *s, enum object_kind kind, const char *name)
     tell_gone(s, entry_need(s, kind, name));
 }
 
-/* -- pods --------------------------------------------------------------------------------------- */
+/* -- pods ---------------------------------------------------------------------------------------
+ */
 
 static bool is_pod_of(const struct entry *entry, const struct job *job)
 {
@@ -217,8 +219,8 @@ void pod_is_ready_now(struct scenario *s, const char *name, bool is_ready)
     struct entry *entry = entry_need(s, KIND_POD, name);
     struct pod *pod = (struct pod *)entry->value;
     struct condition *ready = ARENA_NEW(&s->arena, struct condition);
-    *ready = (struct condition){.type = STR("Ready"),
-                                .status = is_ready ? STR("True") : STR("False")};
+    *ready =
+        (struct condition){.type = STR("Ready"), .status = is_ready ? STR("True") : STR("False")};
     pod->status.conditions = (struct condition_list){ready, 1};
     pod->status.phase = STR("Running");
     pod_changed(s, entry);
@@ -300,7 +302,8 @@ void gang_stops(struct scenario *s, const char *name)
     sync_job(s, job_entry);
 }
 
-/* -- claims ------------------------------------------------------------------------------------- */
+/* -- claims -------------------------------------------------------------------------------------
+ */
 
 static void allocate(struct scenario *s, struct resource_claim *claim, const char *devices)
 {
@@ -311,11 +314,11 @@ static void allocate(struct scenario *s, struct resource_claim *claim, const cha
     while (next_word(&devices, &word)) {
         size_t slash = str_find_char(word, '/');
         assert_true(slash < word.len && count < 64);
-        results[count++] =
-            (struct allocation_result){.request = STR("gpu"),
-                                       .driver = STR("gpu.example.com"),
-                                       .pool = arena_copy_str(&s->arena, str_take(word, slash)),
-                                       .device = arena_copy_str(&s->arena, str_skip(word, slash + 1))};
+        results[count++] = (struct allocation_result){
+            .request = STR("gpu"),
+            .driver = STR("gpu.example.com"),
+            .pool = arena_copy_str(&s->arena, str_take(word, slash)),
+            .device = arena_copy_str(&s->arena, str_skip(word, slash + 1))};
     }
     allocation->devices.results = (struct allocation_result_list){results, count};
     claim->status.allocation = allocation;
@@ -371,7 +374,8 @@ void pod_claims(struct scenario *s, const char *pod_name, const char *template_n
     tell(s, entry);
 }
 
-/* -- Jobs --------------------------------------------------------------------------------------- */
+/* -- Jobs ---------------------------------------------------------------------------------------
+ */
 
 void job_finishes(struct scenario *s, const char *name)
 {

@@ -50,13 +50,15 @@ void given_json(struct scenario *s, enum object_kind kind, const char *json)
 {
     void *value = NULL;
     struct err err;
-    if (rc_failed(decode_json(&s->arena, kind_info(kind)->schema, str_from_c(json), &value, &err))) {
+    if (rc_failed(
+            decode_json(&s->arena, kind_info(kind)->schema, str_from_c(json), &value, &err))) {
         fail_msg("%s: %s\n%s", kind_info(kind)->name, err.text, json);
     }
     tell(s, entry_put(s, kind, value));
 }
 
-/* -- lists in JSON ------------------------------------------------------------------------------ */
+/* -- lists in JSON ------------------------------------------------------------------------------
+ */
 
 /* A growing piece of JSON with commas between its items. */
 struct text list_text(struct scenario *s)
@@ -99,8 +101,8 @@ void add_toleration(struct text *text, struct str key)
               STR_ARG(key));
 }
 
-
-/* -- queues and flavors ------------------------------------------------------------------------- */
+/* -- queues and flavors -------------------------------------------------------------------------
+ */
 
 struct queue_text {
     struct text groups;
@@ -135,8 +137,12 @@ static void close_group(struct queue_text *text)
 static void queue_setting(struct queue_text *text, struct str key, struct str value)
 {
     static const char *const names[][2] = {
-        {"strategy", "queueingStrategy"},  {"stop", "stopPolicy"}, {"timeout", "podsReadyTimeout"},
-        {"undeclared", "undeclaredResources"}, {"fit", "fit"},         {"cohort", "cohort"},
+        {"strategy", "queueingStrategy"},
+        {"stop", "stopPolicy"},
+        {"timeout", "podsReadyTimeout"},
+        {"undeclared", "undeclaredResources"},
+        {"fit", "fit"},
+        {"cohort", "cohort"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (str_eq_c(key, names[i][0])) {
@@ -192,14 +198,13 @@ void given_queue(struct scenario *s, const char *name, const char *options)
     int64_t generation = before == NULL ? 1 : before->value->generation.value + 1;
     struct str_list finalizers =
         before == NULL ? (struct str_list){.count = 0} : before->value->finalizers;
-    struct str json =
-        make(s,
-             "{\"metadata\":{\"name\":\"%s\",\"generation\":%lld},\"spec\":{\"namespaceSelector\":{"
-             "\"matchLabels\":{" STR_FMT "}},\"resourceGroups\":[" STR_FMT "]" STR_FMT
-             ",\"requeue\":{" STR_FMT "}}}",
-             name, (long long)generation, STR_ARG(text_str(&labels)),
-             STR_ARG(text_str(&text.groups)), STR_ARG(text_str(&text.spec)),
-             STR_ARG(text_str(&text.requeue)));
+    struct str json = make(
+        s,
+        "{\"metadata\":{\"name\":\"%s\",\"generation\":%lld},\"spec\":{\"namespaceSelector\":{"
+        "\"matchLabels\":{" STR_FMT "}},\"resourceGroups\":[" STR_FMT "]" STR_FMT
+        ",\"requeue\":{" STR_FMT "}}}",
+        name, (long long)generation, STR_ARG(text_str(&labels)), STR_ARG(text_str(&text.groups)),
+        STR_ARG(text_str(&text.spec)), STR_ARG(text_str(&text.requeue)));
     void *object = NULL;
     struct err err;
     if (rc_failed(decode_json(&s->arena, kind_info(KIND_QUEUE)->schema, json, &object, &err))) {
@@ -242,7 +247,8 @@ void given_flavor(struct scenario *s, const char *name, const char *options)
                    .ptr);
 }
 
-/* -- nodes and devices -------------------------------------------------------------------------- */
+/* -- nodes and devices --------------------------------------------------------------------------
+ */
 
 void given_node(struct scenario *s, const char *name, const char *options)
 {

@@ -12,7 +12,7 @@
 
 struct entry {
     enum object_kind kind;
-    struct str key; /* "namespace/name", or "name"; in the arena */
+    struct str key;       /* "namespace/name", or "name"; in the arena */
     struct str table_key; /* the kind in front */
     UT_hash_handle hh;
     struct object_meta *value; /* in the arena */
@@ -74,7 +74,7 @@ void map_remove(struct string_map *map, struct str key);
 void apply_patch(struct scenario *s, struct job *job, const struct job_patch *patch);
 void trace_effect(struct scenario *s, const struct effect *effect);
 void trace_admission(struct scenario *s, const struct admission *admission);
-void check_after_step(struct scenario *s, bool has_admitted);
+void check_admission(struct scenario *s, const struct effect *effect);
 
 /* A growing piece of JSON, and what is put between its items. */
 struct text list_text(struct scenario *s);

@@ -3,7 +3,8 @@
 
 #include "support/check.h"
 
-/* -- jobs and pods ------------------------------------------------------------------------------ */
+/* -- jobs and pods ------------------------------------------------------------------------------
+ */
 
 struct job_text {
     struct text requests;
@@ -101,18 +102,17 @@ static struct job_text read_job_options(struct scenario *s, const char *options)
     return text;
 }
 
-static void put_job(struct scenario *s, const char *name, const char *queue,
-                    struct job_text *text, struct str spec)
+static void put_job(struct scenario *s, const char *name, const char *queue, struct job_text *text,
+                    struct str spec)
 {
     if (*queue != '\0') {
         add_member(&text->labels, STR("tallyman.dev/queue"), str_from_c(queue));
     }
     bool has_completions = !str_eq_c(text->completions, "none");
     struct str completions =
-        has_completions
-            ? make(s, "\"completions\":" STR_FMT ",\"completionMode\":\"Indexed\",",
-                   STR_ARG(text->completions))
-            : STR("");
+        has_completions ? make(s, "\"completions\":" STR_FMT ",\"completionMode\":\"Indexed\",",
+                               STR_ARG(text->completions))
+                        : STR("");
     struct str json =
         make(s,
              "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"" STR_FMT
@@ -138,14 +138,12 @@ static void put_job(struct scenario *s, const char *name, const char *queue,
 void given_job(struct scenario *s, const char *name, const char *queue, const char *options)
 {
     struct job_text text = read_job_options(s, options);
-    struct str selector = text.selector.len == 0
-                              ? STR("")
-                              : make(s, ",\"nodeSelector\":{" STR_FMT "}",
-                                     STR_ARG(text_str(&text.selector)));
-    struct str tolerations = text.tolerations.len == 0
-                                 ? STR("")
-                                 : make(s, ",\"tolerations\":[" STR_FMT "]",
-                                        STR_ARG(text_str(&text.tolerations)));
+    struct str selector = text.selector.len == 0 ? STR("")
+                                                 : make(s, ",\"nodeSelector\":{" STR_FMT "}",
+                                                        STR_ARG(text_str(&text.selector)));
+    struct str tolerations = text.tolerations.len == 0 ? STR("")
+                                                       : make(s, ",\"tolerations\":[" STR_FMT "]",
+                                                              STR_ARG(text_str(&text.tolerations)));
     struct str claims = text.claims.len == 0 ? STR("")
                                              : make(s, ",\"resourceClaims\":[" STR_FMT "]",
                                                     STR_ARG(text_str(&text.claims)));
@@ -172,8 +170,8 @@ void given_pod(struct scenario *s, const char *name, const char *node, const cha
                make(s,
                     "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"" STR_FMT
                     "\"},\"spec\":{\"nodeName\":\"%s\",\"containers\":[{\"name\":\"main\","
-                    "\"resources\":{\"requests\":{" STR_FMT
-                    "}}}],\"resourceClaims\":[" STR_FMT "]},\"status\":{\"phase\":\"Running\"}}",
+                    "\"resources\":{\"requests\":{" STR_FMT "}}}],\"resourceClaims\":[" STR_FMT
+                    "]},\"status\":{\"phase\":\"Running\"}}",
                     name, STR_ARG(text.namespace_name), node, STR_ARG(text_str(&text.requests)),
                     STR_ARG(text_str(&text.claims)))
                    .ptr);

@@ -64,8 +64,8 @@ static void trace_patch(struct scenario *s, const struct job_patch *patch)
     case PATCH_SUSPEND: {
         void *value = NULL;
         struct err err;
-        if (rc_failed(decode_json(&s->arena, &suspended_record_schema, patch->suspended, &value,
-                                  &err))) {
+        if (rc_failed(
+                decode_json(&s->arena, &suspended_record_schema, patch->suspended, &value, &err))) {
             fail_msg("annotation suspended can't be read: %s", err.text);
         }
         text_addf(&s->trace, ": suspend, " STR_FMT,
@@ -133,7 +133,8 @@ const char *trace_text(const struct scenario *s)
     return text_str(&s->trace).ptr == NULL ? "" : text_str(&s->trace).ptr;
 }
 
-/* -- what is expected --------------------------------------------------------------------------- */
+/* -- what is expected ---------------------------------------------------------------------------
+ */
 
 static struct str take_line(struct str *text)
 {
@@ -217,20 +218,11 @@ static struct queue_figures figures_of(struct scenario *s, struct str queue)
     return (struct queue_figures){.pending = 0};
 }
 
-static int64_t used_of(struct scenario *s, const struct queue_figures *figures, struct str resource)
+static int64_t used_of(const struct queue_figures *figures, struct str resource)
 {
     int64_t used = 0;
-    (void)s;
-    for (uint32_t f = 0; f < figures->usage.count; f++) {
-        const struct usage_resource_list *list = &figures->usage.items[f].resources;
-        for (uint32_t r = 0; r < list->count; r++) {
-            struct quantity quantity = {.nano = 0};
-            struct err err;
-            if (str_eq(list->items[r].name, resource) &&
-                !rc_failed(quantity_parse(list->items[r].used, &quantity, &err))) {
-                used += resource_amount_from_quantity(resource, quantity, true);
-            }
-        }
+    for (uint32_t i = 0; i < figures->cell_count; i++) {
+        used += str_eq(figures->cells[i].resource, resource) ? figures->cells[i].used_milli : 0;
     }
     return used;
 }
@@ -246,10 +238,10 @@ void expect_used_at(struct scenario *s, const char *queue, const char *text, con
         struct quantity quantity = {.nano = 0};
         struct err err;
         assert_false(rc_failed(quantity_parse(value, &quantity, &err)));
-        int64_t expected = resource_amount_from_quantity(key, quantity, true);
-        int64_t actual = used_of(s, &figures, key);
+        int64_t expected = quantity_milli_up(quantity);
+        int64_t actual = used_of(&figures, key);
         if (actual != expected) {
-            print_error("queue %s uses %lld " STR_FMT ", not %lld (cpu in thousandths)\n%s", queue,
+            print_error("queue %s uses %lld " STR_FMT ", not %lld thousandths\n%s", queue,
                         (long long)actual, STR_ARG(key), (long long)expected, trace_text(s));
             _fail(file, line);
         }
@@ -271,47 +263,32 @@ const char *decisions_text(struct scenario *s)
     return text_str(&text).ptr == NULL ? "" : text_str(&text).ptr;
 }
 
-/* -- after each step ---------------------------------------------------------------------------- */
+/* -- after each step ----------------------------------------------------------------------------
+ */
 
-/* No queue may use more than its quota just after it admitted something; what a cut of the quota
- * left above it stays. */
-static void check_quota(struct scenario *s)
+static void check_cell(struct scenario *s, struct str queue, const struct cell_figures *cell)
 {
-    struct arena arena;
-    arena_init(&arena);
-    struct queue_figures_list list = core_queue_figures(s->core, &arena);
-    for (uint32_t i = 0; i < list.count; i++) {
-        struct str name = list.items[i].queue;
-        struct str admitted = make(s, ": admit %s", "");
-        (void)admitted;
-        for (uint32_t f = 0; f < list.items[i].usage.count; f++) {
-            const struct usage_resource_list *resources = &list.items[i].usage.items[f].resources;
-            for (uint32_t r = 0; r < resources->count; r++) {
-                struct quantity used = {.nano = 0};
-                struct quantity nominal = {.nano = 0};
-                struct err err;
-                assert_false(rc_failed(quantity_parse(resources->items[r].used, &used, &err)));
-                assert_false(rc_failed(quantity_parse(resources->items[r].nominal, &nominal, &err)));
-                assert_true(used.nano >= 0);
-                if (used.nano > nominal.nano && !entry_is_cut(s, name)) {
-                    fail_msg("queue " STR_FMT " uses " STR_FMT " of " STR_FMT " " STR_FMT "\n%s",
-                             STR_ARG(name), STR_ARG(resources->items[r].used),
-                             STR_ARG(resources->items[r].nominal),
-                             STR_ARG(resources->items[r].name), trace_text(s));
-                }
-            }
-        }
+    if (cell->used_milli < 0 || cell->used_milli > cell->nominal_milli) {
+        fail_msg("queue " STR_FMT " uses %lld of %lld " STR_FMT "\n%s", STR_ARG(queue),
+                 (long long)cell->used_milli, (long long)cell->nominal_milli, STR_ARG(cell->resource),
+                 trace_text(s));
     }
-    arena_deinit(&arena);
 }
 
-void check_after_step(struct scenario *s, bool has_admitted)
+/* What an admission is charged to isn't used beyond its quota: only a cut may leave it there, and
+ * then nothing more is admitted on it. */
+void check_admission(struct scenario *s, const struct effect *effect)
 {
-    if (s->is_cheap) {
-        return;
-    }
-    core_assert_consistent(s->core);
-    if (has_admitted) {
-        check_quota(s);
+    void *value = NULL;
+    struct err err;
+    assert_false(rc_failed(
+        decode_json(&s->arena, &admission_record_schema, effect->patch.record, &value, &err)));
+    const struct admission_record *record = value;
+    const struct string_map *flavors = &record->pod_sets.items[0].flavors;
+    struct queue_figures figures = figures_of(s, record->queue);
+    for (uint32_t i = 0; i < figures.cell_count; i++) {
+        if (str_eq(string_map_find(flavors, figures.cells[i].resource), figures.cells[i].flavor)) {
+            check_cell(s, record->queue, &figures.cells[i]);
+        }
     }
 }

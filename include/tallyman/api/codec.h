@@ -103,8 +103,7 @@ void *decoder_result(const struct decoder *decoder);
 NODISCARD struct rc decode_json(struct arena *arena, const struct schema *schema, struct str text,
                                 void **ret_value, struct err *err);
 
-/* -- what an API server sends -------------------------------------------------------------------
- */
+/* -- what an API server sends ----------------------------------------------------------------- */
 
 enum watch_event_type {
     WATCH_ADDED = 1,
@@ -158,7 +157,7 @@ struct watch_handler {
     void *ctx;
 };
 
-struct watch_decoder; /* {"type":…,"object":…} one after the other */
+struct watch_decoder; /* {"type":…,"object":…} one after the other, type first */
 
 struct watch_decoder *watch_decoder_new(const struct kind_info *kind, struct watch_handler handler);
 void watch_decoder_free(struct watch_decoder *decoder);
@@ -194,8 +193,9 @@ struct manifest {
 };
 
 /* Reads a file's text (YAML or JSON, several documents, `kind: List` taken apart). Every document
- * is given to `on_manifest`, in the order of the text. An error names file, line, object and path.
- */
+ * is given to `on_manifest`, in the order of the text. An error names file, line, object and path;
+ * a failure of `on_manifest` gets file, line and object put in front. A namespaced object without a
+ * namespace is in "default". */
 NODISCARD struct rc manifests_read(struct arena *arena, struct str file_name, struct str text,
                                    struct rc (*on_manifest)(void *ctx, const struct manifest *m,
                                                             struct err *err),
@@ -232,8 +232,7 @@ void encode_fields(struct json_writer *writer, const struct schema *schema, cons
  * as apiVersion and kind. */
 void encode_fields(struct json_writer *writer, const struct schema *schema, const void *value);
 
-/* -- copies -------------------------------------------------------------------------------------
- */
+/* -- copies ----------------------------------------------------------------------------------- */
 
 /* A deep copy of a struct and all that it points to, in one allocation. Owned; mem_free(). */
 NODISCARD void *object_clone(const struct schema *schema, const void *value);

@@ -39,7 +39,7 @@
 #define CEL_NODES_MAX            20000                /* macros expanded */
 #define CEL_CHECK_STEPS_MAX      2000000              /* type comparisons of one compilation */
 #define CEL_TYPE_TEXT_MAX_BYTES  128                  /* a type in a message */
-#define CEL_MEMORY_MAX_BYTES     (16u * 1024 * 1024)  /* values of one evaluation */
+#define CEL_MEMORY_MAX_BYTES     (32u * 1024 * 1024)  /* values of one evaluation */
 #define CEL_WORK_MAX             10000000             /* elements compared or copied in one evaluation */
 #define CEL_RANGE_MAX            1000000              /* lists.range(); cel-go's own */
 #define CEL_VALUE_DEPTH_MAX      512                  /* lists and maps inside each other */
@@ -144,3 +144,6 @@
 /* daemon */
 #define DAEMON_BATCH_MAX 512 /* changes that the store gets in one batch */
 #define DAEMON_FLUSH_MS  100 /* how long a change may wait for the others of its batch */
+
+/* sim */
+#define SIM_TASKS_AT_ONCE_MAX 1000000 /* at one moment of virtual time */

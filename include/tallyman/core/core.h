@@ -145,8 +145,7 @@ void core_free(struct core *core); /* NULL is fine */
 NODISCARD struct rc core_step(struct core *core, const struct event *event,
                               struct effects *ret_effects, struct err *err);
 
-/* -- questions ----------------------------------------------------------------------------------
- */
+/* -- questions -------------------------------------------------------------------------------- */
 
 enum decision {
     DECISION_ADMIT = 1,

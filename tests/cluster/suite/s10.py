@@ -30,7 +30,8 @@ def test_two_free_devices_on_two_nodes_are_no_pair(context):
                  manifests.job("five", namespace, pods=1, queue="cards", claim_templates=["five"]))
     message = gangs.wait_reason("pair", "NodeShape")
     context.note(f"pair: {message}")
-    assert CLASS in message and "2" in message, message
+    wanted = f"one pod needs 2 {CLASS} on one node, 2 are free in total and at most 1 on one node"
+    assert wanted in message, message
     impossible = gangs.wait_reason("five", "NeverFits")
     context.note(f"five: {impossible}")
     assert f"one pod needs 5 {CLASS}, more than any node" in impossible, impossible

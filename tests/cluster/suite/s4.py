@@ -11,7 +11,7 @@ NODE = {"kubernetes.io/hostname": "worker-1"}
 class OneCard:
     """One node with one card, a queue with room for several, and a claim `mps` to share."""
 
-    def __init__(self, context, is_controlled=True):
+    def __init__(self, context):
         self.cluster = context.own_cluster(nodes=1, devices=1)
         self.namespace = context.namespace_in(self.cluster)
         self.gangs = Gangs(self.cluster, self.namespace)
@@ -24,10 +24,17 @@ class OneCard:
         more.setdefault("pods", 1)
         self.gangs.create(manifests.job(name, self.namespace, queue="cards", **more))
 
+    def is_complete(self, name):
+        return self.cluster.has_condition(self.namespace, name, "Complete")
+
     def reserved_for(self, namespace=None):
         claim = self.cluster.get_json(f"/apis/resource.k8s.io/v1/namespaces/"
                                       f"{namespace or self.namespace}/resourceclaims/mps")
         return claim.get("status", {}).get("reservedFor", [])
+
+    def wait_sharers(self, count):
+        self.cluster.wait_for(lambda: len(self.reserved_for()) == count, 10,
+                              f"the claim reserved for {count} pods")
 
     def says_used_up(self, name):
         """The sentence of a Job that wants the card for itself."""
@@ -39,9 +46,9 @@ class OneCard:
 def test_a_card_shared_by_two_pods_is_used_once(context):
     card = OneCard(context)
     gangs = card.gangs
-    card.job("early", claims=["mps"], run_for="5s")
+    card.job("early", claims=["mps"], run_for="8s")
     gangs.wait_ready("early", 1)
-    card.job("late", claims=["mps"], run_for="10s")
+    card.job("late", claims=["mps"], run_for="14s")
     gangs.wait_ready("late", 1)
     assert len(card.reserved_for()) == 2, card.reserved_for()
     gangs.wait_used("cards", CLASS, "1")
@@ -54,32 +61,28 @@ def test_a_card_shared_by_two_pods_is_used_once(context):
     gangs.wait_used("cards", CLASS, "1")
 
     gangs.wait_complete("early")
-    assert len(card.reserved_for()) == 1, card.reserved_for()
+    card.wait_sharers(1)
     stays(lambda: not gangs.is_started("wants-it-alone") and gangs.used("cards", CLASS) == "1", 1.5,
           "the card stays used while the second pod has it")
     assert "0 of 1 " in gangs.summary("wants-it-alone")
-    assert not cluster_is_complete(card, "late"), "the test's second pod has ended too early"
+    assert not card.is_complete("late"), "the test's second pod has ended too early"
 
     gangs.wait_complete("late")
     gangs.wait_ready("wants-it-alone", 1)
     gangs.wait_used("cards", CLASS, "1")
 
 
-def cluster_is_complete(card, name):
-    return card.cluster.has_condition(card.namespace, name, "Complete")
-
-
 def test_a_gang_that_shares_one_claim_is_charged_one_device(context):
     card = OneCard(context)
     gangs = card.gangs
-    card.job("many", pods=16, claims=["mps"], run_for="3s")
+    card.job("many", pods=16, claims=["mps"], run_for="12s")
     gangs.wait_ready("many", 16)
     assert len(card.reserved_for()) == 16
     gangs.wait_used("cards", CLASS, "1")
     assert gangs.status("many")["devices"] == f"{CLASS}=1", gangs.status("many")
     gangs.wait_complete("many")
     gangs.wait_used("cards", CLASS, "0")
-    assert not card.reserved_for()
+    card.wait_sharers(0)
 
 
 def test_a_claim_of_the_same_name_elsewhere_is_another_claim(context):

@@ -43,7 +43,7 @@ static void what_isnt_an_address_is_refused_with_the_right_form(void **state)
         "127.0.0.1:+1",
         "127.0.0.1: 1",
         "127.0.0.1:1 ",
-        "127.0.0.1:080000",
+        "127.0.0.1:008080",
         "127.0.0.1:80a",
         "127.0.0:80",
         "localhost:80",

@@ -1,0 +1,226 @@
+/* controller.c - Tallyman in the virtual cluster: its core and driver behind simulated ports. */
+#include "sim_internal.h"
+
+#include "tallyman/base/alloc.h"
+
+static int64_t port_now_ms(void *ctx)
+{
+    return sim_clock_ms(ctx);
+}
+
+/* -- time ---------------------------------------------------------------------------------------- */
+
+static void run_wake(struct sim *sim, struct task *task)
+{
+    bool is_current = task->number == sim->incarnation && sim->wake_at_ms == task->at_ms;
+    if (is_current) {
+        sim->wake_at_ms = INT64_MAX;
+        driver_tick(sim->driver);
+    }
+}
+
+static void port_wake_at(void *ctx, int64_t at_ms)
+{
+    struct sim *sim = ctx;
+    if (at_ms == INT64_MAX) {
+        sim->wake_at_ms = INT64_MAX;
+        return;
+    }
+    int64_t wish_ms = at_ms - sim->options.start_ms;
+    wish_ms = wish_ms > sim->now_ms ? wish_ms : sim->now_ms;
+    if (wish_ms == sim->wake_at_ms) {
+        return;
+    }
+    sim->wake_at_ms = wish_ms;
+    agenda_add(sim, wish_ms, run_wake, STR_NONE)->number = sim->incarnation;
+}
+
+/* -- writes -------------------------------------------------------------------------------------- */
+
+static struct pending_write *find_pending(const struct sim *sim, uint64_t id)
+{
+    struct pending_write *pending = sim->in_flight;
+    while (pending != NULL && pending->write.id != id) {
+        pending = pending->next;
+    }
+    return pending;
+}
+
+static void forget_pending(struct sim *sim, struct pending_write *pending)
+{
+    struct pending_write **link = &sim->in_flight;
+    while (*link != pending) {
+        link = &(*link)->next;
+    }
+    *link = pending->next;
+    arena_deinit(&pending->arena);
+    mem_free(pending);
+}
+
+/* The driver's number and the incarnation, so that a task of an older driver finds nothing. */
+static struct pending_write *task_pending(const struct sim *sim, const struct task *task)
+{
+    return (uint64_t)(uintptr_t)task->ctx == sim->incarnation ? find_pending(sim, task->number)
+                                                             : NULL;
+}
+
+static void give_answer(struct sim *sim, struct task *task)
+{
+    struct pending_write *pending = task_pending(sim, task);
+    if (pending == NULL) {
+        return;
+    }
+    struct driver_answer answer = pending->answer;
+    answer.resource_version = arena_copy_str(&sim->scratch, answer.resource_version);
+    answer.message = arena_copy_str(&sim->scratch, answer.message);
+    uint64_t id = pending->write.id;
+    forget_pending(sim, pending);
+    driver_write_done(sim->driver, id, &answer);
+}
+
+static void carry_out(struct sim *sim, struct pending_write *pending)
+{
+    pending->is_carried_out = true;
+    struct driver_answer answer = {.outcome = WRITE_RETRY, .message = STR("the server is silent")};
+    if (pending->fault != SIM_FAULT_LOST) {
+        struct driver_answer real = write_carry_out(sim, &pending->write);
+        answer = pending->fault == SIM_FAULT_NONE ? real : answer;
+    }
+    pending->answer = answer;
+    pending->answer.resource_version = arena_copy_str(&pending->arena, answer.resource_version);
+    pending->answer.message = arena_copy_str(&pending->arena, answer.message);
+}
+
+static void arrive(struct sim *sim, struct task *task)
+{
+    struct pending_write *pending = task_pending(sim, task);
+    if (pending == NULL) {
+        return;
+    }
+    carry_out(sim, pending);
+    int64_t rest_ms = sim->options.delays.write_ms - sim->options.delays.write_ms / 2;
+    struct task *answer = agenda_add(sim, sim_later(sim, rest_ms), give_answer, STR_NONE);
+    answer->number = task->number;
+    answer->ctx = task->ctx;
+}
+
+static void port_write(void *ctx, const struct driver_write *write)
+{
+    struct sim *sim = ctx;
+    struct pending_write *pending = MEM_NEW(struct pending_write);
+    pending->write = *write;
+    arena_init(&pending->arena);
+    if (sim->options.fault != NULL) {
+        pending->fault = sim->options.fault(sim->options.ctx, write);
+    }
+    struct pending_write **link = &sim->in_flight;
+    while (*link != NULL) {
+        link = &(*link)->next;
+    }
+    *link = pending;
+    struct task *task =
+        agenda_add(sim, sim_later(sim, sim->options.delays.write_ms / 2), arrive, STR_NONE);
+    task->number = write->id;
+    task->ctx = (void *)(uintptr_t)sim->incarnation;
+}
+
+/* -- what it sees ---------------------------------------------------------------------------------- */
+
+static void port_on_event(void *ctx, const struct event *event)
+{
+    struct sim *sim = ctx;
+    if (sim->options.on_event != NULL) {
+        sim->options.on_event(sim->options.ctx, event);
+    }
+}
+
+static void port_on_effects(void *ctx, const struct event *event, const struct effects *effects)
+{
+    struct sim *sim = ctx;
+    if (sim->options.on_effects != NULL) {
+        sim->options.on_effects(sim->options.ctx, event, effects);
+    }
+}
+
+static void deliver(struct sim *sim, struct task *task)
+{
+    if (task->number != sim->incarnation) {
+        return;
+    }
+    struct object object = {.kind = task->kind, .value = task->value};
+    if (task->ctx == NULL) {
+        driver_object(sim->driver, &object);
+    } else {
+        driver_deleted(sim->driver, &object);
+    }
+}
+
+void controller_deliver(struct sim *sim, const struct sim_object *object, bool is_deleted)
+{
+    if (sim->driver == NULL) {
+        return;
+    }
+    int64_t at_ms = sim_later(sim, sim->options.delays.watch_ms);
+    int64_t *stream_ms = &sim->delivered_ms[object->kind];
+    *stream_ms = at_ms > *stream_ms ? at_ms : *stream_ms;
+    struct task *task = agenda_add(sim, *stream_ms, deliver, STR_NONE);
+    task->kind = object->kind;
+    task->value = object_clone(kind_info(object->kind)->schema, object->value);
+    task->number = sim->incarnation;
+    task->ctx = is_deleted ? sim : NULL;
+}
+
+/* -- its life -------------------------------------------------------------------------------------- */
+
+static void list_kind(struct sim *sim, enum object_kind kind)
+{
+    for (struct sim_object *item = api_first(sim, kind); item != NULL; item = api_next(item)) {
+        struct object object = {.kind = kind, .value = item->value};
+        driver_object(sim->driver, &object);
+    }
+    driver_synced(sim->driver, kind);
+}
+
+void controller_start(struct sim *sim)
+{
+    struct core_options options = {.stuck_node_ms = 0};
+    struct driver_ports ports = {.ctx = sim,
+                                 .now_ms = port_now_ms,
+                                 .wake_at = port_wake_at,
+                                 .write = port_write,
+                                 .on_event = port_on_event,
+                                 .on_effects = port_on_effects};
+    sim->incarnation++;
+    sim->wake_at_ms = INT64_MAX;
+    sim->core = core_new(&options);
+    sim->driver = driver_new(sim->core, &ports);
+    for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
+        list_kind(sim, (enum object_kind)kind);
+    }
+}
+
+void controller_stop(struct sim *sim)
+{
+    while (sim->in_flight != NULL) {
+        forget_pending(sim, sim->in_flight);
+    }
+    driver_free(sim->driver);
+    core_free(sim->core);
+    sim->driver = NULL;
+    sim->core = NULL;
+}
+
+void sim_restart_controller(struct sim *sim, bool applies_writes)
+{
+    if (sim->driver == NULL) {
+        return;
+    }
+    for (struct pending_write *pending = sim->in_flight; pending != NULL && applies_writes;
+         pending = pending->next) {
+        if (!pending->is_carried_out) {
+            carry_out(sim, pending);
+        }
+    }
+    controller_stop(sim);
+    controller_start(sim);
+}

@@ -1,0 +1,254 @@
+/* writes.c - what an API server makes of Tallyman's writes. Sources of the rules:
+ * k8s.io/kubernetes pkg/registry/batch/job/strategy.go, pkg/apis/batch/validation/validation.go. */
+#include "sim_internal.h"
+
+#include "tallyman/base/alloc.h"
+
+static struct driver_answer refuse(struct str message)
+{
+    return (struct driver_answer){.outcome = WRITE_REFUSED, .message = message};
+}
+
+/* A Job's template can be changed while it is suspended and has settled. The old object counts. */
+static bool template_is_mutable(const struct job *job)
+{
+    bool has_settled = !job->status.start_time.is_set ||
+                       condition_is_true(&job->status.conditions, "Suspended");
+    return job_is_suspended(job) && has_settled && job->status.active.value == 0;
+}
+
+static void patch_annotations(struct sim *sim, const struct job_patch *patch,
+                              struct object_meta *meta)
+{
+    struct string_map *map = &meta->annotations;
+    if (str_is_set(patch->record) || patch->removes_record) {
+        *map = api_map_with(sim, map, STR(ANNOTATION_ADMISSION),
+                            patch->removes_record ? STR_NONE : patch->record);
+    }
+    if (str_is_set(patch->suspended) || patch->removes_suspended) {
+        *map = api_map_with(sim, map, STR(ANNOTATION_SUSPENDED),
+                            patch->removes_suspended ? STR_NONE : patch->suspended);
+    }
+    if (patch->sets_hold) {
+        *map = api_map_with(sim, map, STR(ANNOTATION_HOLD), STR("true"));
+    }
+}
+
+static void patch_template(struct sim *sim, const struct job_patch *patch, struct pod_spec *spec)
+{
+    for (uint32_t i = 0; i < patch->node_selector.count; i++) {
+        spec->node_selector =
+            api_map_with(sim, &spec->node_selector, patch->node_selector.items[i].key,
+                         patch->node_selector.items[i].value);
+    }
+    if (spec->node_selector.count == 0) {
+        spec->node_selector.items = NULL; /* the server stores no empty map */
+    }
+    if (patch->sets_tolerations) {
+        spec->tolerations = patch->tolerations;
+        if (spec->tolerations.count == 0) {
+            spec->tolerations.items = NULL;
+        }
+    }
+}
+
+static void tell_patch(struct sim *sim, const struct sim_object *job,
+                       const struct job_patch *patch)
+{
+    void *value = NULL;
+    if (patch->purpose == PATCH_ADMIT &&
+        !rc_failed(decode_json(&sim->scratch, &admission_record_schema, patch->record, &value,
+                               NULL))) {
+        const struct admission_record *record = value;
+        const struct string_map *flavors = &record->pod_sets.items[0].flavors;
+        sim_tell(sim, SIM_JOB_ADMITTED, job, NULL, STR_NONE,
+                 flavors->count > 0 ? flavors->items[0].value : STR_NONE);
+    } else if (patch->purpose == PATCH_SUSPEND &&
+               !rc_failed(decode_json(&sim->scratch, &suspended_record_schema, patch->suspended,
+                                      &value, NULL))) {
+        sim_tell(sim, SIM_JOB_SUSPENDED, job, NULL, STR_NONE,
+                 ((const struct suspended_record *)value)->cause);
+    }
+}
+
+static struct driver_answer patch_job(struct sim *sim, const struct effect *effect)
+{
+    struct sim_object *object =
+        api_find(sim, KIND_JOB, api_key(sim, effect->namespace_name, effect->name));
+    if (object == NULL || !str_eq(object->uid, effect->uid)) {
+        return (struct driver_answer){.outcome = WRITE_GONE};
+    }
+    const struct job *job = object_job(object);
+    if (!str_is_empty(effect->resource_version) &&
+        !str_eq(effect->resource_version, job->meta.resource_version)) {
+        return (struct driver_answer){.outcome = WRITE_CONFLICT};
+    }
+    struct job next = *job;
+    patch_annotations(sim, &effect->patch, &next.meta);
+    patch_template(sim, &effect->patch, &next.spec.pod_template.spec);
+    bool changes_template = !object_equal(&pod_spec_schema, &job->spec.pod_template.spec,
+                                          &next.spec.pod_template.spec);
+    if (changes_template && !template_is_mutable(job)) {
+        return refuse(arena_format(&sim->scratch,
+                                   "Job.batch \"" STR_FMT "\" is invalid: spec.template: Invalid "
+                                   "value: field is immutable",
+                                   STR_ARG(effect->name)));
+    }
+    if (effect->patch.suspend.is_set) {
+        next.spec.suspend = effect->patch.suspend;
+    }
+    if (effect->patch.parallelism.is_set) {
+        next.spec.parallelism = effect->patch.parallelism;
+    }
+    bool is_spec = changes_template || effect->patch.suspend.is_set ||
+                   effect->patch.parallelism.is_set;
+    tell_patch(sim, object, &effect->patch);
+    api_update(sim, object, &next, is_spec);
+    return (struct driver_answer){
+        .outcome = WRITE_OK,
+        .resource_version = arena_copy_str(&sim->scratch, object_meta(object)->resource_version)};
+}
+
+/* -- Admissions ------------------------------------------------------------------------------------- */
+
+static void tell_wait(struct sim *sim, const struct admission *admission)
+{
+    struct sim_object *job =
+        api_find(sim, KIND_JOB,
+                 api_key(sim, admission->meta.namespace_name, admission->meta.name));
+    if (job == NULL || !str_eq(job->uid, admission->spec.job_uid)) {
+        return;
+    }
+    struct str summary = str_is_empty(admission->status.summary) ? STR_NONE
+                                                                 : admission->status.summary;
+    if (str_eq(job->job.told, summary)) {
+        return;
+    }
+    mem_free((void *)(uintptr_t)job->job.told.ptr);
+    job->job.told = STR_NONE;
+    if (str_is_set(summary)) {
+        char *copy = mem_alloc(summary.len + 1);
+        memcpy(copy, summary.ptr, summary.len);
+        copy[summary.len] = '\0';
+        job->job.told = (struct str){copy, summary.len};
+    }
+    sim_tell(sim, SIM_JOB_WAITS, job, NULL, STR_NONE, job->job.told);
+}
+
+/* Server-side apply: creates what is missing, else replaces what Tallyman owns of it: all. */
+static struct driver_answer write_admission(struct sim *sim, const struct admission *content)
+{
+    struct sim_object *object = api_find(
+        sim, KIND_ADMISSION, api_key(sim, content->meta.namespace_name, content->meta.name));
+    tell_wait(sim, content);
+    if (object == NULL) {
+        object = api_create(sim, KIND_ADMISSION, content);
+    } else {
+        struct admission next = *content;
+        next.meta = *object_meta(object);
+        next.meta.owner_references = content->meta.owner_references;
+        api_update(sim, object, &next, true);
+    }
+    return (struct driver_answer){
+        .outcome = WRITE_OK,
+        .resource_version = arena_copy_str(&sim->scratch, object_meta(object)->resource_version)};
+}
+
+static struct driver_answer delete_admission(struct sim *sim, const struct effect *effect)
+{
+    struct sim_object *object =
+        api_find(sim, KIND_ADMISSION, api_key(sim, effect->namespace_name, effect->name));
+    if (object == NULL) {
+        return (struct driver_answer){.outcome = WRITE_GONE};
+    }
+    if (!str_eq(object->uid, effect->uid)) {
+        return (struct driver_answer){.outcome = WRITE_CONFLICT};
+    }
+    api_delete(sim, object);
+    return (struct driver_answer){.outcome = WRITE_OK};
+}
+
+/* -- Queues, Cohorts, ResourceFlavors ---------------------------------------------------------------- */
+
+static struct driver_answer write_status(struct sim *sim, const struct status_content *content)
+{
+    const struct object_meta *meta = content->kind == KIND_QUEUE    ? &content->queue.meta
+                                     : content->kind == KIND_COHORT ? &content->cohort.meta
+                                                                    : &content->flavor.meta;
+    struct sim_object *object = api_find(sim, content->kind, meta->name);
+    if (object == NULL) {
+        return (struct driver_answer){.outcome = WRITE_GONE};
+    }
+    if (content->kind == KIND_QUEUE) {
+        struct queue next = *(const struct queue *)object->value;
+        next.status = content->queue.status;
+        api_update(sim, object, &next, false);
+    } else if (content->kind == KIND_COHORT) {
+        struct cohort next = *(const struct cohort *)object->value;
+        next.status = content->cohort.status;
+        api_update(sim, object, &next, false);
+    } else {
+        struct resource_flavor next = *(const struct resource_flavor *)object->value;
+        next.status = content->flavor.status;
+        api_update(sim, object, &next, false);
+    }
+    return (struct driver_answer){.outcome = WRITE_OK};
+}
+
+#define QUEUE_FINALIZER "tallyman.dev/in-use"
+
+static struct driver_answer set_finalizer(struct sim *sim, const struct effect *effect)
+{
+    struct sim_object *object = api_find(sim, KIND_QUEUE, effect->name);
+    if (object == NULL) {
+        return (struct driver_answer){.outcome = WRITE_GONE};
+    }
+    struct queue next = *(const struct queue *)object->value;
+    const struct str_list *old = &next.meta.finalizers;
+    struct str_list list = {.items = ARENA_ARRAY(&sim->scratch, struct str, old->count + 1)};
+    for (uint32_t i = 0; i < old->count; i++) {
+        if (!str_eq_c(old->items[i], QUEUE_FINALIZER)) {
+            list.items[list.count++] = old->items[i];
+        }
+    }
+    if (effect->finalizer_wanted) {
+        list.items[list.count++] = STR(QUEUE_FINALIZER);
+    }
+    next.meta.finalizers = list;
+    api_update(sim, object, &next, false);
+    if (list.count == 0 && next.meta.deletion_timestamp.is_set) {
+        api_remove(sim, object);
+    }
+    return (struct driver_answer){.outcome = WRITE_OK};
+}
+
+static struct driver_answer record_event(struct sim *sim, const struct effect *effect)
+{
+    const struct sim_object *job = api_find_uid(sim, effect->uid);
+    struct str text = arena_format(&sim->scratch, "%s: " STR_FMT, effect->note.reason,
+                                   STR_ARG(effect->note.text));
+    sim_tell(sim, SIM_EVENT, job, NULL, STR_NONE, text);
+    return (struct driver_answer){.outcome = WRITE_OK};
+}
+
+struct driver_answer write_carry_out(struct sim *sim, const struct driver_write *write)
+{
+    switch (write->effect->kind) {
+    case EFFECT_PATCH_JOB:
+        return patch_job(sim, write->effect);
+    case EFFECT_WRITE_ADMISSION:
+        return write_admission(sim, write->admission);
+    case EFFECT_DELETE_ADMISSION:
+        return delete_admission(sim, write->effect);
+    case EFFECT_RECORD_EVENT:
+        return record_event(sim, write->effect);
+    case EFFECT_WRITE_STATUS:
+        return write_status(sim, write->status);
+    case EFFECT_SET_FINALIZER:
+        return set_finalizer(sim, write->effect);
+    case EFFECT_PERSIST:
+    case EFFECT_LEDGER:
+        break;
+    }
+    return refuse(STR("this isn't a write"));
+}
