@@ -189,34 +189,6 @@ static const struct quota_flavor *flavor_for(const struct attempt *attempt,
     mem_die("a resource without its group");
 }
 
-/* The pod's own selector and affinity against the labels that the flavor stands for. Keys that the
- * flavor doesn't name are the nodes' business. */
-static bool contradicts_labels(const struct shape *shape, const struct string_map *labels)
-{
-    for (uint32_t i = 0; i < shape->node_selector.count; i++) {
-        const struct string_pair *wanted = &shape->node_selector.items[i];
-        struct str offered = string_map_find(labels, wanted->key);
-        if (str_is_set(offered) && !str_eq(offered, wanted->value)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static const struct taint *untolerated(const struct shape *shape,
-                                       const struct resource_flavor *flavor)
-{
-    for (uint32_t i = 0; i < flavor->spec.node_taints.count; i++) {
-        const struct taint *taint = &flavor->spec.node_taints.items[i];
-        struct taint_list one = {.items = (struct taint *)(uintptr_t)taint, .count = 1};
-        if (taints_find_untolerated(&one, &shape->tolerations) != NULL &&
-            taints_find_untolerated(&one, &flavor->spec.tolerations) != NULL) {
-            return taint;
-        }
-    }
-    return NULL;
-}
-
 static struct verdict check_flavor(struct attempt *attempt, struct str name,
                                    struct evaluation *evaluation)
 {
@@ -226,13 +198,13 @@ static struct verdict check_flavor(struct attempt *attempt, struct str name,
         return say(REASON_MISSING_REFERENCE, WAIT_CONFIG,
                    arena_format(arena, "ResourceFlavor " STR_FMT " doesn't exist", STR_ARG(name)));
     }
-    if (contradicts_labels(attempt->shape, &flavor->spec.node_labels)) {
+    const char *contradiction = flavor_contradiction(attempt->shape, flavor);
+    if (contradiction != NULL) {
         return say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
-                   arena_format(arena,
-                                "the pods' nodeSelector contradicts the labels of flavor " STR_FMT,
-                                STR_ARG(name)));
+                   arena_format(arena, "the pods' %s contradicts the labels of flavor " STR_FMT,
+                                contradiction, STR_ARG(name)));
     }
-    const struct taint *taint = untolerated(attempt->shape, flavor);
+    const struct taint *taint = flavor_untolerated(attempt->shape, flavor);
     if (taint != NULL) {
         return say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
                    arena_format(arena,
