@@ -114,6 +114,12 @@ static void queue_prune_cells(struct queue_state *queue)
     queue->cell_count = kept;
 }
 
+void queue_tidy(struct core *core, struct queue_state *queue)
+{
+    queue_prune_cells(queue);
+    queue_free_if_unused(core, queue);
+}
+
 static void queue_list_resources(struct core *core, struct queue_state *queue,
                                  const struct quota_flavor *flavor)
 {
