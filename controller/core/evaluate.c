@@ -240,11 +240,11 @@ static struct verdict quota_verdict(struct attempt *attempt, const struct quota_
         struct str free_text = resource_amount_format(arena, name, i128_clamp(free));
         verdict = say(REASON_QUOTA_EXHAUSTED, WAIT_QUOTA,
                       arena_format(arena,
-                                   "needs " STR_FMT " " STR_FMT " at once, " STR_FMT " of " STR_FMT
-                                   " of queue " STR_FMT "'s quota on flavor " STR_FMT " are free",
-                                   STR_ARG(asked_text), STR_ARG(name), STR_ARG(free_text),
-                                   STR_ARG(nominal_text), STR_ARG(attempt->shape->queue->name),
-                                   STR_ARG(flavor)));
+                                   "needs " STR_FMT " " STR_FMT " at once, queue " STR_FMT
+                                   " has " STR_FMT " of " STR_FMT " free on flavor " STR_FMT,
+                                   STR_ARG(asked_text), STR_ARG(name),
+                                   STR_ARG(attempt->shape->queue->name), STR_ARG(free_text),
+                                   STR_ARG(nominal_text), STR_ARG(flavor)));
     }
     verdict.flavor = flavor;
     verdict.resource = name;

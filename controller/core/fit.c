@@ -254,6 +254,9 @@ static void explain(struct core *core, const struct pod_demand *demand, int64_t 
             measure_class(core, demand, &claim->requests[i], 1, result);
         }
     }
+    if (result->is_class) {
+        result->pool_trouble = pools_trouble(core, &core->scratch);
+    }
 }
 
 /* -- named claims ----------------------------------------------------------------------------- */
@@ -328,7 +331,7 @@ static void fit_one_node(struct core *core, const struct pod_demand *demand,
         struct string_map pinned = {&pair, 1};
         struct pod_demand there = *demand;
         there.node_selector = &pinned;
-        if (fit_is_robust(core, promised, &there, placed)) {
+        if (fit_is_robust(core, promised, &there, count, placed)) {
             result->placed = placed;
             result->pin = hostname;
             return;
@@ -354,7 +357,7 @@ struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, i
         fit_plan_new(core);
         place_promises(core, &promised);
         int64_t placed = fit_place(core, demand, count);
-        if (placed >= min_count && fit_is_robust(core, &promised, demand, placed)) {
+        if (placed >= min_count && fit_is_robust(core, &promised, demand, count, placed)) {
             result.placed = placed;
         } else {
             result.is_promised = placed >= min_count;

@@ -228,10 +228,12 @@ void gang_reprioritize(struct core *core, struct gang *gang)
 int64_t gang_promised_pods(const struct gang *gang)
 {
     bool is_starting = gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING;
-    if (gang->reservation == NULL || !is_starting) {
+    if (gang->reservation == NULL || (!is_starting && gang->state != GANG_SUSPENDING)) {
         return 0;
     }
-    int64_t left = gang->reservation->count - (int64_t)gang->settled_pods;
+    /* Of a gang that stops, those that are there may still be bound before they are deleted. */
+    int64_t coming = is_starting ? gang->reservation->count : (int64_t)gang->live_pods;
+    int64_t left = coming - (int64_t)gang->settled_pods;
     return left > 0 ? left : 0;
 }
 

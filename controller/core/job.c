@@ -13,6 +13,16 @@ static struct str job_annotation(const struct job *job, const char *key)
     return string_map_get(&job->meta.annotations, key);
 }
 
+static bool has_negative(const struct resource_list *requests)
+{
+    for (uint32_t i = 0; i < requests->count; i++) {
+        if (requests->items[i].value.nano < 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The record if there is one that can be read; whoever forged another gets none. */
 static struct admission_record *read_record(struct core *core, const struct job *job)
 {
@@ -26,7 +36,8 @@ static struct admission_record *read_record(struct core *core, const struct job 
     const struct admission_record *record = value;
     bool is_whole = !str_is_empty(record->queue) && record->at.is_set &&
                     record->pod_sets.count == 1 && record->pod_sets.items[0].count.is_set &&
-                    record->pod_sets.items[0].count.value >= 0;
+                    record->pod_sets.items[0].count.value >= 0 &&
+                    !has_negative(&record->pod_sets.items[0].requests);
     return is_whole ? object_clone(&admission_record_schema, record) : NULL;
 }
 
@@ -131,6 +142,7 @@ static void read_shape(struct core *core, struct gang *gang, const struct job *j
                                 .spec = &spec,
                                 .size = gang->size};
     struct shape *shape = shape_use(core, &input);
+    shape_meet_labels(shape, &job->spec.pod_template.meta.labels);
     struct shape *old = gang->shape;
     struct queue_state *old_queue = gang->queue;
     if (shape != old || input.queue != old_queue) {

@@ -298,8 +298,9 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
         if (gang->write_purpose == PATCH_ADMIT) {
             note_event(
                 core, gang, false, "Admitted", "Admit",
-                arena_format(&core->scratch, "admitted on queue " STR_FMT ": %lld pods, " STR_FMT,
+                arena_format(&core->scratch, "admitted on queue " STR_FMT ": %lld pod%s, " STR_FMT,
                              STR_ARG(gang->queue->name), (long long)gang->size.pods,
+                             gang->size.pods == 1 ? "" : "s",
                              STR_ARG(gang->reservation == NULL
                                          ? STR_NONE
                                          : reservation_text(core, gang, &core->scratch, false))));

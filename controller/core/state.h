@@ -160,6 +160,7 @@ struct pod_state {
     uint32_t claims_wanted; /* spec.resourceClaims[] entries */
     int64_t *host_ports;    /* owned; of its node, whatever the protocol and address */
     uint32_t host_port_count;
+    struct pod *apart; /* owned; its required podAntiAffinity alone, NULL: it has none */
     bool is_settled;        /* bound, and all its claims are seen allocated */
     bool is_terminal;
     bool is_ready;
@@ -261,6 +262,7 @@ struct device_profile {
     struct cel_program **programs; /* the class's, then the request's; owned */
     uint32_t program_count;
     uint8_t *matches; /* by slot; 0 unknown, 1 no, 2 yes, 3 failed */
+    bool has_failed;  /* on some device, which may be gone by now */
     uint32_t match_capacity;
 };
 
@@ -333,6 +335,8 @@ struct shape {
     struct queue_state *queue;
     struct str namespace_name; /* owned */
     struct pod_spec *spec;     /* owned clone, without what the admission injects */
+    struct pod *labels;        /* owned; the first gang's template labels alone */
+    bool labels_vary;          /* not all gangs have the same */
     struct gang_size size;
     struct shape_gang_tree gangs; /* that wait, in queue order */
     uint32_t users;               /* gangs of any state */
@@ -555,6 +559,7 @@ struct core {
     struct shape *shapes;
     struct shape_tree ready; /* to be evaluated, by their first gang */
     uint64_t plan_epoch;
+    uint32_t apart_pods;   /* pods with a required podAntiAffinity */
     bool plan_stays_local; /* the plan leaves out devices that no node owns */
     uint64_t pass;         /* counts the decision passes */
     struct core_cost cost;

@@ -159,7 +159,8 @@ static void job_status_terminating_holds_it_too(void **state)
     expect_state(s, "b", "Admitted");
 }
 
-/* -- user actions ------------------------------------------------------------------------------- */
+/* -- user actions -------------------------------------------------------------------------------
+ */
 
 static void waiting_job_that_its_user_starts_is_suspended_again(void **state)
 {
@@ -288,7 +289,8 @@ static void unlabelled_and_started_at_once_is_left_alone(void **state)
     expect_state(s, "a", "no Admission");
 }
 
-/* -- edits -------------------------------------------------------------------------------------- */
+/* -- edits --------------------------------------------------------------------------------------
+ */
 
 static void pending_edit_keeps_the_place(void **state)
 {
@@ -364,7 +366,8 @@ static void shrunk_below_what_succeeded_is_not_stuck(void **state)
     expect_used(s, "q", "cpu=0");
 }
 
-/* -- identity ----------------------------------------------------------------------------------- */
+/* -- identity -----------------------------------------------------------------------------------
+ */
 
 static void job_made_again_under_its_name_is_another_job(void **state)
 {

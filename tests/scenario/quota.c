@@ -250,7 +250,8 @@ static void negative_quota_is_refused_at_the_door(void **state)
     scenario_start(s);
     trace_forget(s);
     quota_becomes(s, "team-a", "cpu=-1");
-    expect_trace(s, "[   0] refused: Queue team-a: spec.resourceGroups[0].flavors[0] (default): …\n");
+    expect_trace(s,
+                 "[   0] refused: Queue team-a: spec.resourceGroups[0].flavors[0] (default): …\n");
     expect_used(s, "team-a", "cpu=4");
 }
 

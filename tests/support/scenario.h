@@ -155,6 +155,8 @@ void trace_forget(struct scenario *s);
 const char *trace_text(const struct scenario *s); /* borrowed until the next step */
 /* What the core decides about each gang, one line each. */
 const char *decisions_text(struct scenario *s);
+/* Why a gang waits may have changed without making a difference: nobody is woken for that. */
+const char *decisions_without_reasons(struct scenario *s);
 
 struct scenario_counts {
     uint32_t job_writes;

@@ -290,7 +290,8 @@ void given_node(struct scenario *s, const char *name, const char *options)
                     "{\"metadata\":{\"name\":\"%s\",\"labels\":{" STR_FMT
                     "}},\"spec\":{\"unschedulable\":" STR_FMT ",\"taints\":[" STR_FMT
                     "]},\"status\":{\"allocatable\":{" STR_FMT
-                    "},\"conditions\":[{\"type\":\"Ready\",\"status\":\"" STR_FMT "\"" STR_FMT "}]}}",
+                    "},\"conditions\":[{\"type\":\"Ready\",\"status\":\"" STR_FMT "\"" STR_FMT
+                    "}]}}",
                     name, STR_ARG(text_str(&labels)), STR_ARG(cordoned), STR_ARG(text_str(&taints)),
                     STR_ARG(text_str(&amounts)), STR_ARG(ready), STR_ARG(since))
                    .ptr);
