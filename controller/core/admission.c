@@ -273,6 +273,32 @@ void admissions_retry(struct core *core)
 
 /* -- what is there already -------------------------------------------------------------------- */
 
+static void take_place(struct core *core, struct gang *gang, const struct admission_status *status)
+{
+    if (!status->queued_at.is_set || status->queued_at.ms <= gang->order_ms) {
+        return;
+    }
+    bool was_queued = gang->is_in_queue;
+    gang_dequeue(core, gang); /* its place in the tree is by this time */
+    gang->order_ms = status->queued_at.ms;
+    if (was_queued) {
+        gang_enqueue(core, gang);
+    }
+}
+
+static void take_reason(struct gang *gang, const struct admission_status *status)
+{
+    if (!status->since.is_set) {
+        return;
+    }
+    gang->reason_since_ms = status->since.ms;
+    for (int reason = REASON_NONE; reason < REASON_COUNT; reason++) {
+        if (str_eq_c(status->reason, reason_info((enum reason)reason)->code)) {
+            gang->shown_reason = (enum reason)reason;
+        }
+    }
+}
+
 static void take_memory(struct core *core, struct gang *gang, const struct admission *object,
                         uint64_t hash)
 {
@@ -293,22 +319,8 @@ static void take_memory(struct core *core, struct gang *gang, const struct admis
         gang->memory.evictions = status->evictions.value;
     }
     gang->was_running = gang->state == 0 && str_eq_c(status->state, gang_state_name(GANG_RUNNING));
-    if (status->queued_at.is_set && status->queued_at.ms > gang->order_ms) {
-        bool was_queued = gang->is_in_queue;
-        gang_dequeue(core, gang); /* its place in the tree is by this time */
-        gang->order_ms = status->queued_at.ms;
-        if (was_queued) {
-            gang_enqueue(core, gang);
-        }
-    }
-    if (status->since.is_set) {
-        gang->reason_since_ms = status->since.ms;
-        for (int reason = REASON_NONE; reason < REASON_COUNT; reason++) {
-            if (str_eq_c(status->reason, reason_info((enum reason)reason)->code)) {
-                gang->shown_reason = (enum reason)reason;
-            }
-        }
-    }
+    take_place(core, gang, status);
+    take_reason(gang, status);
 }
 
 static void delete_admission(struct core *core, struct str key, struct str uid)

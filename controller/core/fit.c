@@ -90,6 +90,7 @@ static struct crowd_list promises(struct core *core)
             continue;
         }
         struct pod_demand demand = promise_demand(core, gang);
+        list.is_incomplete = list.is_incomplete || gang->shape->broken.reason != REASON_NONE;
         struct crowd *crowd = crowd_of(core, &list, &demand);
         crowd->pods = sat_add(crowd->pods, pods);
     }
@@ -345,7 +346,14 @@ struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, i
 {
     struct fit_result result = {.placed = 0};
     struct crowd_list promised = promises(core);
+    result.is_beside_promises = promised.count > 0;
     if (waits_for_claim(core, demand, &result)) {
+        result.is_beside_promises = true;
+        return result;
+    }
+    bool has_devices = demand->shape->device_count > 0 || demand_has_new_claims(demand);
+    if (promised.is_incomplete && has_devices) {
+        result.is_promised = true;
         return result;
     }
     if (demand_has_new_claims(demand)) {

@@ -150,10 +150,18 @@ static struct verdict nearest_verdict(struct core *core, const struct shape *sha
     return misshapen(core, shape, fit);
 }
 
-struct verdict fit_verdict(struct core *core, const struct shape *shape,
-                           const struct fit_result *fit)
+static struct verdict judge_fit(struct core *core, const struct shape *shape,
+                                const struct fit_result *fit)
 {
     struct verdict verdict = nearest_verdict(core, shape, fit);
     tell_failing_selectors(core, shape, &verdict);
+    return verdict;
+}
+
+struct verdict fit_verdict(struct core *core, const struct shape *shape,
+                           const struct fit_result *fit)
+{
+    struct verdict verdict = judge_fit(core, shape, fit);
+    verdict.waits_for |= fit->is_beside_promises ? WAIT_PROMISES : 0;
     return verdict;
 }

@@ -181,6 +181,7 @@ struct fit_result {
     int64_t free;             /* of it, over the nodes that aren't excluded */
     int64_t capacity;         /* of it, in all, used or not */
     bool is_class;            /* short_of is a device class */
+    bool is_beside_promises;  /* pods on their way were reckoned with */
     struct str pool_trouble;  /* in the scratch arena; devices that are there and don't count */
     bool is_too_large;        /* one pod is larger than any node that isn't excluded */
     bool is_promised;         /* it could fit, but for pods on their way to places of their own */
@@ -213,6 +214,7 @@ struct crowd_list {
     struct crowd *items; /* in the scratch arena */
     uint32_t count;
     uint32_t capacity;
+    bool is_incomplete; /* which devices some of these pods will take can't be told now */
 };
 
 void fit_plan_new(struct core *core); /* nothing is planned any more */
@@ -223,8 +225,8 @@ int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t wa
  */
 
 /* Whether these crowds and `placed` pods of the demand find the places that were found for them,
- * wherever kube-scheduler puts the others. All `pods` of the demand will be made and look for a place,
- * so those above `placed` are in the others' way too. */
+ * wherever kube-scheduler puts the others. All `pods` of the demand will be made and look for a
+ * place, so those above `placed` are in the others' way too. */
 bool fit_is_robust(struct core *core, const struct crowd_list *promised,
                    const struct pod_demand *demand, int64_t pods, int64_t placed);
 /* Whether pods or named claims of `other` may be after the devices that a named claim of `mine` is
@@ -264,7 +266,8 @@ struct device_walk {
 struct device_walk device_walk_start(struct core *core, const struct node_state *node);
 struct device_state *device_walk_next(struct device_walk *walk); /* NULL: there are no more */
 
-/* -- fit_apart.c: pods that can't be on one node ------------------------------------------------- */
+/* -- fit_apart.c: pods that can't be on one node -------------------------------------------------
+ */
 
 /* Another gang of the shape has these labels on its template. */
 void shape_meet_labels(struct shape *shape, const struct string_map *labels);

@@ -90,27 +90,23 @@ static void review_partial(struct sim *sim, struct sim_object *job, int64_t need
     }
 }
 
+/* Whole: ready and succeeded pods together are at least min-count. */
 void job_review(struct sim *sim, struct sim_object *job)
 {
     struct job_count count = job_count_pods(job);
-    struct gang_size size = job_live_size(sim, job, &count);
-    int64_t need = size.min_count < size.pods ? size.min_count : size.pods;
+    int64_t need = job_min_count(sim, job) - count.succeeded;
     review_partial(sim, job, need);
     bool is_whole = count.ready > 0 && count.ready >= need;
-    if (is_whole == job->job.is_whole) {
-        if (is_whole) {
-            kubelet_gang_changed(sim, job); /* a pod more */
-        }
-        return;
-    }
+    bool was_whole = job->job.is_whole;
     job->job.is_whole = is_whole;
-    bool is_done = size.pods == 0;
-    if (is_whole) {
+    if (is_whole && !was_whole) {
         sim_tell(sim, SIM_JOB_WHOLE, job, NULL, STR_NONE, STR_NONE);
-    } else if (!is_done) {
+    } else if (!is_whole && was_whole && need > 0) {
         sim_tell(sim, SIM_JOB_BROKEN, job, NULL, STR_NONE, STR_NONE);
     }
-    kubelet_gang_changed(sim, job);
+    if (is_whole || was_whole) {
+        kubelet_gang_changed(sim, job);
+    }
 }
 
 /* -- making and deleting ------------------------------------------------------------------------

@@ -186,6 +186,8 @@ bool job_is_gang(const struct job *job);
  * is invalid. */
 struct gang_size job_live_size(struct sim *sim, const struct sim_object *job,
                                const struct job_count *count);
+/* Its min-count as it was before any pod succeeded. */
+int64_t job_min_count(struct sim *sim, const struct sim_object *job);
 /* Writes the status if it differs. True if the Job is finished. */
 bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_count *count);
 /* Deletes its active pods. */

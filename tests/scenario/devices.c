@@ -195,8 +195,8 @@ static void bound_pod_keeps_its_device_until_the_claim_is_seen(void **state)
     expect_state(s, "b", "Pending DevicesExhausted");
 }
 
-/* The template goes while pods that were made from it look for their devices: nobody can tell what they
- * take, so nobody else is given any. */
+/* The template goes while pods that were made from it look for their devices: nobody can tell what
+ * they take, so nobody else is given any. */
 static void promise_outlives_its_claim_template(void **state)
 {
     struct scenario *s = *state;

@@ -45,6 +45,20 @@ static void gang_that_is_not_whole_in_time_stops_whole_and_backs_off(void **stat
     expect_state(s, "a", "Admitted");
 }
 
+static void shorter_timeout_of_a_queue_counts_for_who_is_starting(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", "cpu=4 timeout=10m");
+    given_job(s, "a", "q", "pods=4 cpu=1");
+    scenario_start(s);
+    gang_starts(s, "a", "n1");
+    at(s, 30000);
+    quota_becomes(s, "q", "cpu=4 timeout=1m");
+    at(s, 61000);
+    expect_state(s, "a", "Suspending WaitingForTermination");
+}
+
 /* After a failed start it stands behind those that came meanwhile. */
 static void failed_start_moves_behind(void **state)
 {
@@ -480,6 +494,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(gang_that_is_not_whole_in_time_stops_whole_and_backs_off),
+        scenario_test(shorter_timeout_of_a_queue_counts_for_who_is_starting),
         scenario_test(failed_start_moves_behind),
         scenario_test(gang_that_falls_short_later_is_stopped_if_it_does_not_recover),
         scenario_test(succeeded_pods_do_not_make_a_gang_fall_short),

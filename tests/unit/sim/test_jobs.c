@@ -194,6 +194,24 @@ static void a_gangs_clock_stops_while_a_pod_is_missing(void **state)
     cluster_free(cluster);
 }
 
+static void succeeded_pods_count_towards_the_whole(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new((struct sim_options){.has_tallyman = false});
+    given_nodes(cluster, 1, "3"); /* the fourth pod has no place */
+    given_job(cluster, (struct job_args){.name = "gang",
+                                         .pods = 4,
+                                         .labels = "tallyman.dev/queue: research",
+                                         .annotations = "example.com/run-for: 60s, "
+                                                        "tallyman.dev/min-count: '3'"});
+    (void)sim_run_until(cluster->sim, 64000);
+    check_i64(job_state(cluster, "gang").succeeded, 3); /* all three, though the first to end */
+    assert_false(trace_has(cluster, "broken"));         /* left two behind */
+    (void)sim_run_until(cluster->sim, 140000);
+    assert_true(job_state(cluster, "gang").is_finished);
+    cluster_free(cluster);
+}
+
 static void a_labelled_job_is_made_suspended_with_tallyman_alone(void **state)
 {
     (void)state;
@@ -260,6 +278,7 @@ int main(void)
         cmocka_unit_test(a_deadline_ends_the_job),
         cmocka_unit_test(what_a_deleted_job_owned_goes_after_it),
         cmocka_unit_test(a_gangs_clock_stops_while_a_pod_is_missing),
+        cmocka_unit_test(succeeded_pods_count_towards_the_whole),
         cmocka_unit_test(a_labelled_job_is_made_suspended_with_tallyman_alone),
         cmocka_unit_test(the_field_that_disappears_leaves_its_size),
         cmocka_unit_test(bad_input_is_named),

@@ -1,7 +1,7 @@
 /* Random clusters, Jobs and accidents: what must hold does, and nobody is forgotten. */
 #include "fixture.h"
 
-#define RUNS   60
+#define RUNS   30
 #define JOBS   12
 #define END_MS (12 * 3600 * INT64_C(1000))
 
