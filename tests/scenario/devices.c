@@ -89,6 +89,30 @@ static void shared_claim_is_one_device(void **state)
     expect_state(s, "j3", "Admitted");
 }
 
+/* The node that a claim's pods must go to is promised from the moment the write is sent. */
+static void pinned_gang_is_promised_its_node_at_once(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=2 label=kind:a");
+    given_node(s, "n2", "cpu=2");
+    given_devices(s, "n1", "g0");
+    given_devices(s, "n2", "g0");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_claim(s, "c", CLASS, 1);
+    given_queue(s, "q", "cpu=100 gpu.example.com=2");
+    writes_are_manual(s, true);
+    given_job(s, "a", "q", "pods=2 cpu=1 claim=c");
+    given_job(s, "b", "q", "pods=1 cpu=2 selector=kind:a");
+    scenario_start(s);
+    assert_true(write_is_out(s, "a"));
+    assert_false(write_is_out(s, "b"));
+    write_ok(s, "a", true);
+    check_str(string_map_get(&scenario_job(s, "a")->spec.pod_template.spec.node_selector,
+                             "kubernetes.io/hostname"),
+              "n1");
+    assert_false(write_is_out(s, "b"));
+}
+
 static void sixty_four_sharers_of_a_claim_are_charged_one(void **state)
 {
     struct scenario *s = *state;
@@ -129,6 +153,22 @@ static void payer_of_a_shared_claim_moves_on(void **state)
     expect_used(s, "q2", "gpu.example.com=1");
     job_finishes(s, "j2");
     expect_used(s, "q2", "gpu.example.com=0");
+}
+
+/* Who shares a claim that another pays for asks for no device: a full quota is no reason to wait. */
+static void sharer_of_a_paid_claim_needs_no_quota(void **state)
+{
+    struct scenario *s = *state;
+    given_gpus(s, "n1", "g0");
+    given_claim(s, "c", CLASS, 1);
+    given_queue(s, "q", "gpu.example.com=1");
+    given_job(s, "j1", "q", "pods=1 claim=c");
+    scenario_start(s);
+    gang_starts(s, "j1", "n1");
+    claim_allocated(s, "c", "n1/g0");
+    quota_becomes(s, "q", "gpu.example.com=0");
+    given_job(s, "j2", "q", "pods=1 claim=c");
+    assert_false(scenario_job(s, "j2")->spec.suspend.value);
 }
 
 static void claim_of_the_same_name_elsewhere_is_another_claim(void **state)
@@ -403,8 +443,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         scenario_test(second_gang_of_four_waits_whole_beside_six_devices),
         scenario_test(shared_claim_is_one_device),
+        scenario_test(pinned_gang_is_promised_its_node_at_once),
         scenario_test(sixty_four_sharers_of_a_claim_are_charged_one),
         scenario_test(payer_of_a_shared_claim_moves_on),
+        scenario_test(sharer_of_a_paid_claim_needs_no_quota),
         scenario_test(claim_of_the_same_name_elsewhere_is_another_claim),
         scenario_test(other_drivers_and_plugins_count_as_ever),
         scenario_test(bound_pod_keeps_its_device_until_the_claim_is_seen),

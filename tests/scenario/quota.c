@@ -28,7 +28,7 @@ static void used_quota_makes_the_next_gang_wait_and_its_end_lets_it_start(void *
     given_job(s, "second", "team-a", "pods=2 cpu=1");
     expect_state(s, "first", "Admitted");
     expect_state(s, "second", "Pending QuotaExhausted");
-    expect_message(s, "second", "needs 2 cpu at once, 1 of 4");
+    expect_message(s, "second", "1 of 4");
     gang_starts(s, "first", "n1 n1 n1");
     expect_state(s, "first", "Running");
     expect_used(s, "team-a", "cpu=3");
