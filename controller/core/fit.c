@@ -35,7 +35,9 @@ static struct pod_demand promise_demand(struct core *core, struct gang *gang)
 {
     shape_resolve(core, gang->shape);
     struct pod_demand demand = {.shape = gang->shape, .node_selector = &gang->shape->node_selector};
-    if (gang->template_selector.count > 0) {
+    if (gang->admit_selector.count > 0) {
+        demand.node_selector = &gang->admit_selector;
+    } else if (gang->template_selector.count > 0) {
         demand.node_selector = &gang->template_selector;
     }
     for (uint32_t i = 0; i < gang->reservation->per_pod.count; i++) {

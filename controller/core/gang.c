@@ -324,6 +324,7 @@ void gang_free(struct core *core, struct gang *gang)
     pod_group_free_if_unused(core, gang->pods);
     mem_free(gang->record);
     mem_free(gang->suspended);
+    string_map_drop(&gang->admit_selector);
     string_map_drop(&gang->template_selector);
     str_drop(&gang->uid);
     str_drop(&gang->key);

@@ -183,6 +183,9 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     gang->record = read_record(core, job);
     mem_free(gang->suspended);
     gang->suspended = read_suspended(core, job);
+    if (!gang_is_busy(gang)) {
+        string_map_drop(&gang->admit_selector);
+    }
     string_map_drop(&gang->template_selector);
     gang->template_selector = string_map_own(&job->spec.pod_template.spec.node_selector);
     gang->template_tolerations = job->spec.pod_template.spec.tolerations.count;

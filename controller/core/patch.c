@@ -206,6 +206,8 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
     patch->record = record_text(core, gang, evaluation);
     patch->removes_suspended = gang->suspended != NULL;
     add_directives(core, gang, evaluation, patch);
+    string_map_drop(&gang->admit_selector);
+    gang->admit_selector = string_map_own(&patch->node_selector);
     core->cost.gangs_admitted++;
     gang_set_state(core, gang, GANG_ADMITTED, NULL);
     gang_mark_unbound(core, gang);
@@ -288,6 +290,9 @@ static void write_refused(struct core *core, struct gang *gang, const struct eff
 void job_write_done(struct core *core, struct gang *gang, const struct effect_done *done)
 {
     gang->write_effect_id = 0;
+    if (done->outcome != EFFECT_OK) {
+        string_map_drop(&gang->admit_selector);
+    }
     gang_show(core, gang);
     int64_t version = 0;
     switch (done->outcome) {

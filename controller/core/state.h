@@ -278,10 +278,11 @@ struct gang {
     int64_t terminating;
     int64_t succeeded;
     int64_t generation;
-    uint64_t version;                    /* resourceVersion, comparable */
-    struct str version_text;             /* owned */
-    struct admission_record *record;     /* owned clone; NULL: none */
-    struct suspended_record *suspended;  /* owned clone; NULL: none */
+    uint64_t version;                   /* resourceVersion, comparable */
+    struct str version_text;            /* owned */
+    struct admission_record *record;    /* owned clone; NULL: none */
+    struct suspended_record *suspended; /* owned clone; NULL: none */
+    struct string_map admit_selector; /* owned; what our PATCH adds, until the watch has shown it */
     struct string_map template_selector; /* owned; nodeSelector as it stands on the Job */
     uint32_t template_tolerations;       /* how many stand on the Job */
 

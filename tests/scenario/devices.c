@@ -155,7 +155,8 @@ static void payer_of_a_shared_claim_moves_on(void **state)
     expect_used(s, "q2", "gpu.example.com=0");
 }
 
-/* Who shares a claim that another pays for asks for no device: a full quota is no reason to wait. */
+/* Who shares a claim that another pays for asks for no device: a full quota is no reason to wait.
+ */
 static void sharer_of_a_paid_claim_needs_no_quota(void **state)
 {
     struct scenario *s = *state;
@@ -167,6 +168,7 @@ static void sharer_of_a_paid_claim_needs_no_quota(void **state)
     gang_starts(s, "j1", "n1");
     claim_allocated(s, "c", "n1/g0");
     quota_becomes(s, "q", "gpu.example.com=0");
+    checks_are_cheap(s); /* over its quota by the cut, and admitting all the same */
     given_job(s, "j2", "q", "pods=1 claim=c");
     assert_false(scenario_job(s, "j2")->spec.suspend.value);
 }

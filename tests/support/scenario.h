@@ -128,7 +128,8 @@ bool write_is_out(const struct scenario *s, const char *job);
 /* The controller starts anew. What it finds: the cluster's objects, listed kind by kind. */
 enum restart_with { WITH_ADMISSIONS = 1, WITHOUT_ADMISSIONS };
 void restart(struct scenario *s, enum restart_with what);
-/* The order in which a restart lists the objects: shuffled by this seed; 0: as they were made. */
+/* The order in which a restart lists the objects: shuffled by this seed; 0: as they were
+ * made. An odd seed lists kind by kind, each reported complete before the next begins. */
 void listing_order(struct scenario *s, uint64_t seed);
 
 /* -- what came of it ----------------------------------------------------------------------------

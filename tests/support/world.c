@@ -1,13 +1,9 @@
-#include "support/world.h"
+#include "support/world_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "support/check.h"
-#include "support/scenario_internal.h"
-
-#define NODES   3
-#define DEVICES 2 /* of each of the first two nodes */
 
 const char *const world_op_names[OP_COUNT] = {
     [OP_JOB_NEW] = "job-new",
@@ -81,45 +77,39 @@ void world_given(struct scenario *s)
 /* -- looking at the scenario --------------------------------------------------------------------
  */
 
-static struct job *job_at(struct scenario *s, uint8_t a, char name[16])
+struct job *world_job_at(struct scenario *s, uint8_t a, char name[16])
 {
     (void)snprintf(name, 16, "j%d", a % WORLD_JOBS);
     struct entry *entry = entry_find(s, KIND_JOB, name);
     return entry == NULL ? NULL : (struct job *)entry->value;
 }
 
-static bool is_over(const struct job *job)
+bool world_is_over(const struct job *job)
 {
     return job->status.conditions.count > 0 &&
            !str_eq_c(job->status.conditions.items[0].type, "Suspended");
 }
 
-static struct str job_uid_of(const struct pod *pod)
+struct str world_job_uid_of(const struct pod *pod)
 {
     const struct owner_reference *owner = meta_controller(&pod->meta);
     return owner == NULL ? STR_NONE : owner->uid;
 }
 
-static int pods_of(struct scenario *s, const struct job *job, bool is_live_only)
+int world_pods_of(struct scenario *s, const struct job *job, bool is_live_only)
 {
     int count = 0;
     for (struct entry *entry = s->first; entry != NULL; entry = entry->next) {
         const struct pod *pod = (const struct pod *)entry->value;
-        if (entry->kind == KIND_POD && str_eq(job_uid_of(pod), job->meta.uid)) {
+        if (entry->kind == KIND_POD && str_eq(world_job_uid_of(pod), job->meta.uid)) {
             count += is_live_only && pod_is_terminal(pod) ? 0 : 1;
         }
     }
     return count;
 }
 
-static int64_t milli_of(const struct pod_spec *spec)
-{
-    const struct resource_list *requests = &spec->containers.items[0].resources.requests;
-    return requests->count == 0 ? 0 : quantity_milli_up(requests->items[0].value);
-}
-
 /* The n-th pod of a Job, counted round. */
-static struct entry *pod_at(struct scenario *s, uint8_t n)
+struct entry *world_pod_at(struct scenario *s, uint8_t n)
 {
     uint32_t count = 0;
     for (struct entry *entry = s->first; entry != NULL; entry = entry->next) {
@@ -137,132 +127,9 @@ static struct entry *pod_at(struct scenario *s, uint8_t n)
     return NULL;
 }
 
-static void name_of(const struct entry *entry, char name[64])
+void world_name_of(const struct entry *entry, char name[64])
 {
     (void)snprintf(name, 64, STR_FMT, STR_ARG(entry->key));
-}
-
-/* -- the scheduler's part -----------------------------------------------------------------------
- */
-
-static bool is_device_used(struct scenario *s, const char *node, const char *device)
-{
-    for (struct entry *entry = s->first; entry != NULL; entry = entry->next) {
-        const struct resource_claim *claim = (const struct resource_claim *)entry->value;
-        if (entry->kind != KIND_RESOURCE_CLAIM || claim->status.allocation == NULL) {
-            continue;
-        }
-        const struct allocation_result_list *list = &claim->status.allocation->devices.results;
-        for (uint32_t i = 0; i < list->count; i++) {
-            if (str_eq_c(list->items[i].pool, node) && str_eq_c(list->items[i].device, device)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static int free_devices(struct scenario *s, const char *node, char text[64], int wanted)
-{
-    int found = 0;
-    text[0] = '\0';
-    for (int d = 0; d < DEVICES && found < wanted && node[1] < '2'; d++) {
-        char device[16];
-        (void)snprintf(device, sizeof(device), "g%d", d);
-        if (!is_device_used(s, node, device)) {
-            size_t len = strlen(text);
-            (void)snprintf(text + len, 64 - len, "%s/%s ", node, device);
-            found++;
-        }
-    }
-    return found;
-}
-
-static bool has_room(struct scenario *s, const struct node *node, const struct pod *pod)
-{
-    int64_t used_milli = 0;
-    int64_t pods = 0;
-    for (struct entry *entry = s->first; entry != NULL; entry = entry->next) {
-        const struct pod *other = (const struct pod *)entry->value;
-        if (entry->kind == KIND_POD && str_eq(other->spec.node_name, node->meta.name) &&
-            !pod_is_terminal(other)) {
-            used_milli += milli_of(&other->spec);
-            pods++;
-        }
-    }
-    int64_t cpu_milli = 0;
-    int64_t pods_max = 0;
-    for (uint32_t i = 0; i < node->status.allocatable.count; i++) {
-        const struct resource_amount *amount = &node->status.allocatable.items[i];
-        cpu_milli = str_eq_c(amount->name, "cpu") ? quantity_milli_down(amount->value) : cpu_milli;
-        pods_max = str_eq_c(amount->name, "pods") ? quantity_units_down(amount->value) : pods_max;
-    }
-    return used_milli + milli_of(&pod->spec) <= cpu_milli && pods < pods_max &&
-           !node->spec.unschedulable.value &&
-           condition_is_true(&node->status.conditions, "Ready") &&
-           node_labels_contain(&pod->spec.node_selector, &node->meta.labels);
-}
-
-static int devices_wanted(const struct pod *pod)
-{
-    if (pod->spec.resource_claims.count == 0) {
-        return 0;
-    }
-    struct str template_name = pod->spec.resource_claims.items[0].resource_claim_template_name;
-    return str_eq_c(template_name, "two") ? 2 : str_eq_c(template_name, "one") ? 1 : 0;
-}
-
-/* A named claim goes with its pod's node: allocated there, or to be. */
-static bool claim_reaches(struct scenario *s, const struct pod *pod, const char *node)
-{
-    bool is_shared = pod->spec.resource_claims.count > 0 &&
-                     str_is_set(pod->spec.resource_claims.items[0].resource_claim_name);
-    if (!is_shared) {
-        return true;
-    }
-    const struct resource_claim *claim = scenario_object(s, KIND_RESOURCE_CLAIM, "shared");
-    if (claim->status.allocation != NULL) {
-        return true; /* its devices here have no node selector */
-    }
-    char text[64];
-    return free_devices(s, node, text, 1) == 1;
-}
-
-static bool bind(struct scenario *s, struct entry *entry, uint8_t choice)
-{
-    struct pod *pod = (struct pod *)entry->value;
-    if (!str_is_empty(pod->spec.node_name) || pod_is_terminal(pod) ||
-        pod->meta.deletion_timestamp.is_set) {
-        return true;
-    }
-    char name[64];
-    name_of(entry, name);
-    for (int i = 0; i < NODES; i++) {
-        char node[16];
-        char devices[64];
-        (void)snprintf(node, sizeof(node), "n%d", (choice + i) % NODES);
-        struct entry *node_entry = entry_find(s, KIND_NODE, node);
-        int wanted = devices_wanted(pod);
-        if (node_entry == NULL || !has_room(s, (const struct node *)node_entry->value, pod) ||
-            !claim_reaches(s, pod, node) || free_devices(s, node, devices, wanted) < wanted) {
-            continue;
-        }
-        /* The scheduler writes the claim first, then binds. */
-        if (wanted > 0) {
-            pod_claims(s, name, wanted == 2 ? "two" : "one", devices);
-        } else if (pod->spec.resource_claims.count > 0) {
-            const struct resource_claim *claim = scenario_object(s, KIND_RESOURCE_CLAIM, "shared");
-            if (claim->status.allocation == NULL) {
-                (void)free_devices(s, node, devices, 1);
-                claim_allocated(s, "shared", devices);
-            }
-        }
-        if (entry_find(s, KIND_POD, name) == entry) {
-            pod_binds(s, name, node);
-        }
-        return true;
-    }
-    return false;
 }
 
 /* -- operations ---------------------------------------------------------------------------------
@@ -271,12 +138,12 @@ static bool bind(struct scenario *s, struct entry *entry, uint8_t choice)
 static void job_new(struct scenario *s, const struct op *op, bool is_again)
 {
     char name[16];
-    struct job *job = job_at(s, op->a, name);
+    struct job *job = world_job_at(s, op->a, name);
     const char *queue = queues[op->b % 2];
     const char *options = shapes[(op->a / WORLD_JOBS + op->b) % ARRAY_COUNT(shapes)];
     if (job == NULL) {
         given_job(s, name, queue, options);
-    } else if (is_again && pods_of(s, job, false) == 0) {
+    } else if (is_again && world_pods_of(s, job, false) == 0) {
         job_recreated(s, name, queue, options);
     }
 }
@@ -284,36 +151,44 @@ static void job_new(struct scenario *s, const struct op *op, bool is_again)
 static void pod_appears(struct scenario *s, const struct op *op)
 {
     char name[16];
-    struct job *job = job_at(s, op->a, name);
-    if (job == NULL || job->spec.suspend.value || is_over(job)) {
+    struct job *job = world_job_at(s, op->a, name);
+    if (job == NULL || job->spec.suspend.value || world_is_over(job)) {
         return;
     }
     int64_t left = job->spec.completions.value - job->status.succeeded.value;
     int64_t wanted = job->spec.parallelism.value < left ? job->spec.parallelism.value : left;
-    if (pods_of(s, job, true) < wanted) {
+    if (world_pods_of(s, job, true) < wanted) {
         pods_appear(s, name, 1);
+    }
+}
+
+static void end_pod(struct scenario *s, const struct op *op, const struct pod *pod,
+                    const char *name)
+{
+    bool is_going = pod->meta.deletion_timestamp.is_set || !str_is_set(world_job_uid_of(pod));
+    if (op->kind == OP_POD_TERMINATES && !pod_is_terminal(pod)) {
+        pod_terminates(s, name);
+    } else if (op->kind == OP_POD_GONE && is_going) {
+        pod_gone(s, name);
     }
 }
 
 static void on_pod(struct scenario *s, const struct op *op)
 {
-    struct entry *entry = pod_at(s, op->a);
+    struct entry *entry = world_pod_at(s, op->a);
     if (entry == NULL) {
         return;
     }
     char name[64];
-    name_of(entry, name);
+    world_name_of(entry, name);
     const struct pod *pod = (const struct pod *)entry->value;
     bool is_live = !pod_is_terminal(pod) && !str_is_empty(pod->spec.node_name);
     if (op->kind == OP_POD_READY && is_live) {
         pod_is_ready_now(s, name, op->b % 8 != 0);
     } else if (op->kind == OP_POD_SUCCEEDS && is_live && op->b % 3 == 0) {
         pod_succeeds(s, name);
-    } else if (op->kind == OP_POD_TERMINATES && !pod_is_terminal(pod)) {
-        pod_terminates(s, name);
-    } else if (op->kind == OP_POD_GONE &&
-               (pod->meta.deletion_timestamp.is_set || !str_is_set(job_uid_of(pod)))) {
-        pod_gone(s, name);
+    } else {
+        end_pod(s, op, pod, name);
     }
 }
 
@@ -342,7 +217,7 @@ static void free_claims(struct scenario *s)
         }
         if (!is_used) {
             char name[64];
-            name_of(entry, name);
+            world_name_of(entry, name);
             claim_freed(s, name);
             break;
         }
@@ -363,7 +238,7 @@ static void change_cluster(struct scenario *s, const struct op *op)
         given_queue(s, queues[op->a % 3], quotas[op->b % ARRAY_COUNT(quotas)]);
         break;
     case OP_NODE:
-        (void)snprintf(name, sizeof(name), "n%d", op->a % NODES);
+        (void)snprintf(name, sizeof(name), "n%d", op->a % WORLD_NODES);
         if (op->b % 16 == 0 && entry_find(s, KIND_NODE, name) != NULL) {
             object_gone(s, KIND_NODE, name);
         } else {
@@ -376,7 +251,7 @@ static void change_cluster(struct scenario *s, const struct op *op)
             object_gone(s, KIND_POD, name);
         } else if (entry_find(s, KIND_POD, name) == NULL) {
             char node[16];
-            (void)snprintf(node, sizeof(node), "n%d", op->b % NODES);
+            (void)snprintf(node, sizeof(node), "n%d", op->b % WORLD_NODES);
             given_pod(s, name, node, op->a % 2 == 0 ? "cpu=1" : "cpu=2");
         }
         break;
@@ -395,30 +270,37 @@ static void change_cluster(struct scenario *s, const struct op *op)
     }
 }
 
+static void end_job(struct scenario *s, const struct op *op)
+{
+    char name[16];
+    struct job *job = world_job_at(s, op->a, name);
+    if (job == NULL) {
+        return;
+    }
+    bool is_suspended = job->spec.suspend.value;
+    int live = world_pods_of(s, job, true);
+    if (op->kind == OP_JOB_DELETED) {
+        if (live == 0 || !deletes_cleanly) {
+            job_deleted_now(s, name);
+        }
+    } else if (world_is_over(job)) {
+        return;
+    } else if (op->kind == OP_JOB_FINISHES && !is_suspended && live > 0) {
+        job_finishes(s, name);
+    } else if (op->kind == OP_GANG_STOPS && is_suspended && job->status.start_time.is_set) {
+        gang_stops(s, name);
+    }
+}
+
 static void change_job(struct scenario *s, const struct op *op)
 {
     char name[16];
-    struct job *job = job_at(s, op->a, name);
+    struct job *job = world_job_at(s, op->a, name);
     if (job == NULL) {
         return;
     }
     bool is_hold = str_is_set(string_map_get(&job->meta.annotations, "tallyman.dev/hold"));
     switch (op->kind) {
-    case OP_JOB_FINISHES:
-        if (!is_over(job) && !job->spec.suspend.value && pods_of(s, job, true) > 0) {
-            job_finishes(s, name);
-        }
-        break;
-    case OP_GANG_STOPS:
-        if (job->spec.suspend.value && job->status.start_time.is_set && !is_over(job)) {
-            gang_stops(s, name);
-        }
-        break;
-    case OP_JOB_DELETED:
-        if (pods_of(s, job, true) == 0 || !deletes_cleanly) {
-            job_deleted_now(s, name);
-        }
-        break;
     case OP_USER_SUSPENDS:
         job_suspended_by_user(s, name, op->b % 2 == 0);
         break;
@@ -462,9 +344,9 @@ void world_do(struct scenario *s, const struct op *op)
         break;
     case OP_POD_BINDS:
     case OP_POD_BINDS_TOO:
-        pod = pod_at(s, op->a);
+        pod = world_pod_at(s, op->a);
         if (pod != NULL) {
-            (void)bind(s, pod, op->b);
+            (void)world_bind(s, pod, op->b);
         }
         break;
     case OP_TIME:
@@ -485,6 +367,8 @@ void world_do(struct scenario *s, const struct op *op)
     case OP_JOB_FINISHES:
     case OP_GANG_STOPS:
     case OP_JOB_DELETED:
+        end_job(s, op);
+        break;
     case OP_USER_SUSPENDS:
     case OP_JOB_RESIZED:
     case OP_HOLD:
@@ -500,71 +384,5 @@ void world_do(struct scenario *s, const struct op *op)
         break;
     case OP_COUNT:
         break;
-    }
-}
-
-/* -- what has to hold ---------------------------------------------------------------------------
- */
-
-void world_check_devices(struct scenario *s)
-{
-    int used = 0;
-    for (int n = 0; n < 2; n++) {
-        for (int d = 0; d < DEVICES; d++) {
-            char node[16];
-            char device[16];
-            (void)snprintf(node, sizeof(node), "n%d", n);
-            (void)snprintf(device, sizeof(device), "g%d", d);
-            used += is_device_used(s, node, device) ? 1 : 0;
-        }
-    }
-    int promised = 0;
-    bool is_shared_promised = false;
-    for (struct entry *entry = s->first; entry != NULL; entry = entry->next) {
-        const struct job *job = (const struct job *)entry->value;
-        if (entry->kind != KIND_JOB || job->spec.suspend.value || is_over(job) ||
-            job->spec.pod_template.spec.resource_claims.count == 0) {
-            continue;
-        }
-        const struct pod like = {.spec = job->spec.pod_template.spec};
-        int64_t left = job->spec.completions.value - job->status.succeeded.value;
-        int64_t wanted = job->spec.parallelism.value < left ? job->spec.parallelism.value : left;
-        for (struct entry *other = s->first; other != NULL; other = other->next) {
-            const struct pod *pod = (const struct pod *)other->value;
-            bool is_placed = other->kind == KIND_POD && str_eq(job_uid_of(pod), job->meta.uid) &&
-                             !pod_is_terminal(pod) && !str_is_empty(pod->spec.node_name);
-            wanted -= is_placed ? 1 : 0;
-        }
-        promised += wanted > 0 ? (int)wanted * devices_wanted(&like) : 0;
-        is_shared_promised = is_shared_promised || devices_wanted(&like) == 0;
-    }
-    const struct resource_claim *claim = scenario_object(s, KIND_RESOURCE_CLAIM, "shared");
-    promised += is_shared_promised && claim->status.allocation == NULL ? 1 : 0;
-    if (used + promised > 2 * DEVICES) {
-        fail_msg("%d devices are in use and %d promised, of %d\n%s", used, promised, 2 * DEVICES,
-                 trace_text(s));
-    }
-}
-
-void world_place_all(struct scenario *s, uint64_t seed)
-{
-    scenario_start(s);
-    for (int i = 0; i < WORLD_JOBS; i++) {
-        for (int k = 0; k < 8; k++) {
-            pod_appears(s, &(struct op){OP_POD_APPEARS, (uint8_t)i, 0});
-        }
-    }
-    for (int round = 0; round < 400; round++) {
-        struct entry *pod = pod_at(s, (uint8_t)random_next(&seed));
-        if (pod != NULL) {
-            (void)bind(s, pod, (uint8_t)random_next(&seed));
-        }
-    }
-    for (struct entry *entry = s->first; entry != NULL; entry = entry->next) {
-        const struct pod *pod = (const struct pod *)entry->value;
-        if (entry->kind == KIND_POD && !pod_is_terminal(pod) && str_is_empty(pod->spec.node_name)) {
-            puts(trace_text(s));
-            fail_msg("pod " STR_FMT " of an admitted gang finds no place", STR_ARG(entry->key));
-        }
     }
 }
