@@ -258,6 +258,9 @@ struct rc pod_apply(struct core *core, const struct pod *object, struct err *err
     }
     bool is_resized = !vector_equal(&old_amounts, &pod->amounts);
     vector_deinit(&old_amounts);
+    if (old_node != pod->node || is_resized) {
+        wake_reserved(core); /* less room, and so less that may stand in each other's way */
+    }
     if (old_node != NULL && (old_node != pod->node || is_resized)) {
         wake_for_node(core, old_node);
         node_free_if_unused(core, old_node);
