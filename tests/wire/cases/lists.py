@@ -63,8 +63,9 @@ async def test_reset_in_the_middle_of_a_page(bench):
     server, client, page = await listing(bench)
     await page.head(200, [("Content-Length", "10000")])
     await page.raw(b'{"metadata":{"resourceVersion":"4"},"items":[')
+    await client.expect("sync_start Job")  # a reset throws away what hasn't been read yet
     await page.reset()
-    await client.expect("sync_start Job", re.compile("^trouble Job .*broke off"))
+    await client.expect(re.compile("^trouble Job .*broke off"))
     page = await server.next(JOBS)
     await page.answer(200, job_list(4, []))
     await client.expect("sync_start Job", "synced Job")
