@@ -47,6 +47,7 @@ void core_free(struct core *core)
     profiles_free(core);
     nodes_free(core);
     queues_free(core);
+    flavors_free(core);
     named_free(core);
     admissions_free(core);
     struct pending_effect *pending;

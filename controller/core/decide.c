@@ -28,21 +28,13 @@ static void park(struct core *core, struct shape *shape, const struct evaluation
     }
 }
 
-static void make_ready(struct core *core, struct shape *shape)
-{
-    if (!shape->is_ready && !RB_EMPTY(&shape->gangs)) {
-        shape->is_ready = true;
-        RB_INSERT(shape_tree, &core->ready, shape);
-    }
-}
-
 /* StrictFIFO: the next gang in line whose shape this pass hasn't judged. */
 static void strict_go_on(struct core *core, struct queue_state *queue)
 {
     struct gang *gang;
     RB_FOREACH (gang, gang_tree, &queue->pending) {
         if (gang->shape->judged_in != core->pass) {
-            make_ready(core, gang->shape);
+            ready_add(core, gang->shape);
             return;
         }
     }
@@ -72,7 +64,7 @@ static void take_next(struct core *core, struct shape *shape)
         if (is_strict) {
             strict_go_on(core, queue);
         } else {
-            make_ready(core, shape);
+            ready_add(core, shape);
         }
         return;
     }
@@ -92,13 +84,11 @@ static void take_next(struct core *core, struct shape *shape)
 void decide(struct core *core)
 {
     core->pass++;
+    quota_relink(core);
     struct shape *shape;
-    while ((shape = RB_MIN(shape_tree, &core->ready)) != NULL) {
-        RB_REMOVE(shape_tree, &core->ready, shape);
-        shape->is_ready = false;
+    while ((shape = order_next(core)) != NULL) {
+        ready_remove(core, shape);
         arena_reset(&core->scratch);
-        if (!RB_EMPTY(&shape->gangs)) {
-            take_next(core, shape);
-        }
+        take_next(core, shape);
     }
 }

@@ -46,6 +46,8 @@ static int verdict_rank(enum reason reason)
     case REASON_NODES_FULL:
         return 6;
     case REASON_QUOTA_EXHAUSTED:
+    case REASON_BORROWING_LIMIT:
+    case REASON_COHORT_EXHAUSTED:
         return 5;
     case REASON_NEVER_FITS:
         return 4;
@@ -245,60 +247,102 @@ static struct verdict check_flavor(struct attempt *attempt, struct str name,
     return say(REASON_NONE, 0, STR_NONE);
 }
 
-static struct verdict quota_verdict(struct attempt *attempt, const struct quota_demand *demand,
-                                    struct str flavor, const struct quota_cell *cell, i128 asked)
+static struct verdict quota_short(struct attempt *attempt, const struct quota_demand *demand,
+                                  struct str flavor, i128 asked, i128 available)
 {
     struct arena *arena = &attempt->core->scratch;
+    const struct quota_node *node = &attempt->shape->queue->node;
     struct str name = demand->resource;
+    const struct quota_cell *cell = quota_cell_find(node, flavor, name);
     int64_t nominal = cell == NULL ? 0 : cell->nominal;
-    i128 used = cell == NULL ? 0 : cell->used;
-    i128 free = nominal > used ? nominal - used : 0;
     struct str asked_text = resource_amount_format(arena, name, i128_clamp(asked));
+    struct str free_text = resource_amount_format(arena, name, i128_clamp(available));
     struct str nominal_text = resource_amount_format(arena, name, nominal);
+    if (node->parent == NULL) {
+        return say(REASON_QUOTA_EXHAUSTED, WAIT_QUOTA,
+                   arena_format(arena,
+                                "needs " STR_FMT " " STR_FMT " at once, " STR_FMT " of " STR_FMT
+                                " of queue " STR_FMT "'s quota on flavor " STR_FMT " are free",
+                                STR_ARG(asked_text), STR_ARG(name), STR_ARG(free_text),
+                                STR_ARG(nominal_text), STR_ARG(node->name), STR_ARG(flavor)));
+    }
+    if (quota_hits_borrowing_limit(node, flavor, name, asked)) {
+        return say(REASON_BORROWING_LIMIT, WAIT_QUOTA,
+                   arena_format(arena,
+                                "needs " STR_FMT " " STR_FMT
+                                " at once; queue " STR_FMT " has a quota of " STR_FMT
+                                " on flavor " STR_FMT " and may borrow " STR_FMT "; " STR_FMT
+                                " are free",
+                                STR_ARG(asked_text), STR_ARG(name), STR_ARG(node->name),
+                                STR_ARG(nominal_text), STR_ARG(flavor),
+                                STR_ARG(resource_amount_format(
+                                    arena, name, cell == NULL ? 0 : cell->borrowing_limit)),
+                                STR_ARG(free_text)));
+    }
+    return say(REASON_COHORT_EXHAUSTED, WAIT_QUOTA,
+               arena_format(arena,
+                            "needs " STR_FMT " " STR_FMT " at once, " STR_FMT
+                            " are free for queue " STR_FMT " in cohort " STR_FMT
+                            " on flavor " STR_FMT,
+                            STR_ARG(asked_text), STR_ARG(name), STR_ARG(free_text),
+                            STR_ARG(node->name), STR_ARG(node->parent->name), STR_ARG(flavor)));
+}
+
+static struct verdict quota_verdict(struct attempt *attempt, const struct quota_demand *demand,
+                                    struct str flavor, i128 asked, i128 available)
+{
+    struct arena *arena = &attempt->core->scratch;
+    const struct quota_node *node = &attempt->shape->queue->node;
+    struct str name = demand->resource;
+    i128 potential = quota_potential(node, flavor, name);
     struct verdict verdict;
-    if (asked > nominal) {
-        verdict = say(REASON_NEVER_FITS, WAIT_CONFIG,
-                      arena_format(arena,
-                                   "needs " STR_FMT " " STR_FMT ", and queue " STR_FMT
-                                   " has a quota of " STR_FMT " on flavor " STR_FMT,
-                                   STR_ARG(asked_text), STR_ARG(name),
-                                   STR_ARG(attempt->shape->queue->name), STR_ARG(nominal_text),
-                                   STR_ARG(flavor)));
+    if (asked > potential) {
+        const char *whose = node->parent == NULL ? "has a quota of" : "can have at most";
+        verdict = say(
+            REASON_NEVER_FITS, WAIT_CONFIG,
+            arena_format(arena, "needs " STR_FMT " " STR_FMT ", and queue " STR_FMT " %s " STR_FMT
+                                " on flavor " STR_FMT,
+                         STR_ARG(resource_amount_format(arena, name, i128_clamp(asked))),
+                         STR_ARG(name), STR_ARG(node->name), whose,
+                         STR_ARG(resource_amount_format(arena, name, i128_clamp(potential))),
+                         STR_ARG(flavor)));
     } else {
-        struct str free_text = resource_amount_format(arena, name, i128_clamp(free));
-        verdict = say(REASON_QUOTA_EXHAUSTED, WAIT_QUOTA,
-                      arena_format(arena,
-                                   "needs " STR_FMT " " STR_FMT " at once, " STR_FMT " of " STR_FMT
-                                   " of queue " STR_FMT "'s quota on flavor " STR_FMT " are free",
-                                   STR_ARG(asked_text), STR_ARG(name), STR_ARG(free_text),
-                                   STR_ARG(nominal_text), STR_ARG(attempt->shape->queue->name),
-                                   STR_ARG(flavor)));
+        verdict = quota_short(attempt, demand, flavor, asked, available);
     }
     verdict.flavor = flavor;
     verdict.resource = name;
     verdict.asked = i128_clamp(asked);
-    verdict.free = i128_clamp(free);
+    verdict.free = i128_clamp(available);
     return verdict;
 }
 
-static struct verdict check_quota(struct attempt *attempt)
+static i128 demand_total(const struct attempt *attempt, const struct quota_demand *demand)
 {
+    return (i128)demand->per_pod * attempt->shape->size.pods + demand->shared;
+}
+
+/* Whether every resource has the quota on its chosen flavor; how far up it has to borrow. */
+static struct verdict check_quota(struct attempt *attempt, uint32_t *ret_level)
+{
+    const struct quota_node *node = &attempt->shape->queue->node;
     struct verdict worst = say(REASON_NONE, 0, STR_NONE);
+    *ret_level = 0;
     for (uint32_t i = 0; i < attempt->demand_count; i++) {
         const struct quota_demand *demand = &attempt->demands[i];
-        if (demand->group < 0) {
+        i128 asked = demand_total(attempt, demand);
+        if (demand->group < 0 || asked == 0) {
             continue;
         }
         struct str flavor = flavor_for(attempt, demand)->name;
-        const struct quota_cell *cell =
-            queue_cell_find(attempt->shape->queue, flavor, demand->resource);
-        i128 asked = (i128)demand->per_pod * attempt->shape->size.pods + demand->shared;
-        i128 used = cell == NULL ? 0 : cell->used;
-        i128 nominal = cell == NULL ? 0 : cell->nominal;
-        if (asked == 0 || used + asked <= nominal) {
+        i128 available = quota_available(node, flavor, demand->resource);
+        const struct quota_cell *cell = quota_cell_find(node, flavor, demand->resource);
+        bool is_cut = node->parent == NULL && cell != NULL && cell->used > cell->subtree;
+        if (asked <= available && !is_cut) {
+            uint32_t level = quota_borrow_level(node, flavor, demand->resource, asked);
+            *ret_level = level > *ret_level ? level : *ret_level;
             continue;
         }
-        struct verdict verdict = quota_verdict(attempt, demand, flavor, cell, asked);
+        struct verdict verdict = quota_verdict(attempt, demand, flavor, asked, available);
         if (worst.reason == REASON_NONE || verdict.reason == REASON_NEVER_FITS) {
             worst = verdict;
         }
@@ -315,7 +359,7 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
             return verdict;
         }
     }
-    struct verdict verdict = check_quota(attempt);
+    struct verdict verdict = check_quota(attempt, &evaluation->level);
     if (verdict.reason != REASON_NONE || str_eq_c(attempt->object->spec.fit, "Quota")) {
         return verdict;
     }
@@ -405,6 +449,14 @@ static struct verdict check_queue(struct core *core, const struct shape *shape)
         return say(REASON_QUEUE_NOT_FOUND, WAIT_CONFIG,
                    arena_format(arena, "there is no Queue " STR_FMT, STR_ARG(name)));
     }
+    if (shape->queue->node.is_in_cycle) {
+        return say(REASON_INVALID, WAIT_CONFIG,
+                   arena_format(arena,
+                                "the cohorts above queue " STR_FMT
+                                " form a cycle, or are more than %d deep; correct spec.parentName "
+                                "of one of them",
+                                STR_ARG(name), QUOTA_DEPTH_MAX));
+    }
     if (object->meta.deletion_timestamp.is_set) {
         return say(REASON_QUEUE_STOPPED, WAIT_CONFIG,
                    arena_format(arena, "queue " STR_FMT " is being deleted", STR_ARG(name)));
@@ -425,6 +477,13 @@ static struct verdict check_queue(struct core *core, const struct shape *shape)
                                 STR_ARG(shape->namespace_name), STR_ARG(name)));
     }
     return say(REASON_NONE, 0, STR_NONE);
+}
+
+/* whenCanBorrow: MayStopSearch (the default) takes the first flavor that fits, borrowing or not. */
+static bool stops_at_borrowing(const struct queue *object)
+{
+    const struct flavor_fungibility *fungibility = object->spec.flavor_fungibility;
+    return fungibility == NULL || !str_eq_c(fungibility->when_can_borrow, "TryNextFlavor");
 }
 
 static void note_flavor(struct attempt *attempt, const struct verdict *verdict,
@@ -456,23 +515,35 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
     struct verdict nearest = say(REASON_NONE, 0, STR_NONE);
     uint32_t waits_for = 0;
     uint32_t tried = 0;
+    bool has_fit = false;
     do {
         struct evaluation evaluation;
         struct verdict verdict = judge(attempt, &evaluation);
         if (verdict.reason == REASON_NONE) {
-            fill_request(attempt, &evaluation);
-            *ret_evaluation = evaluation;
-            return;
+            bool is_better = !has_fit || evaluation.level < ret_evaluation->level;
+            if (is_better) {
+                fill_request(attempt, &evaluation);
+                *ret_evaluation = evaluation;
+                has_fit = true;
+            }
+            if (evaluation.level == 0 || stops_at_borrowing(attempt->object)) {
+                return;
+            }
+            tried++;
+            continue;
         }
         waits_for |= verdict.waits_for;
         note_flavor(attempt, &verdict, &evidence);
-        if (tried == 0 || verdict_rank(verdict.reason) > verdict_rank(nearest.reason)) {
+        if (nearest.reason == REASON_NONE ||
+            verdict_rank(verdict.reason) > verdict_rank(nearest.reason)) {
             nearest = verdict;
-            *ret_evaluation = evaluation;
             note_nodes(&evaluation.fit, &evidence);
         }
         tried++;
     } while (next_choice(attempt) && tried < COMBINATIONS_MAX);
+    if (has_fit) {
+        return;
+    }
     nearest.waits_for = waits_for;
     if (tried > 1) {
         nearest.asked = 0; /* room in any of the flavors may be enough */
@@ -510,4 +581,57 @@ void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *r
     if (verdict->reason == REASON_NONE) {
         try_flavors(&attempt, ret_evaluation);
     }
+}
+
+/* -- quota alone -------------------------------------------------------------------------------- */
+
+static void fill_probe(struct attempt *attempt, uint32_t level, struct quota_probe *probe)
+{
+    probe->items =
+        ARENA_ARRAY(&attempt->core->scratch, struct probe_item, attempt->demand_count + 1);
+    probe->level = level;
+    for (uint32_t i = 0; i < attempt->demand_count; i++) {
+        const struct quota_demand *demand = &attempt->demands[i];
+        i128 asked = demand_total(attempt, demand);
+        if (demand->group >= 0 && asked > 0) {
+            probe->items[probe->count++] =
+                (struct probe_item){.flavor = flavor_for(attempt, demand)->name,
+                                    .resource = demand->resource,
+                                    .asked = asked};
+        }
+    }
+}
+
+void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *ret_probe)
+{
+    *ret_probe = (struct quota_probe){.level = UINT32_MAX};
+    if (check_queue(core, shape).reason != REASON_NONE) {
+        return;
+    }
+    shape_resolve(core, shape);
+    struct attempt attempt = {.core = core, .shape = shape, .object = shape->queue->object};
+    if (shape->broken.reason != REASON_NONE || !collect_demands(&attempt) ||
+        find_groups(&attempt).reason != REASON_NONE) {
+        return;
+    }
+    uint32_t tried = 0;
+    do {
+        struct evaluation evaluation = {.has_fit = false};
+        struct verdict verdict = say(REASON_NONE, 0, STR_NONE);
+        for (uint32_t g = 0; g < attempt.group_count && verdict.reason == REASON_NONE; g++) {
+            verdict = check_flavor(&attempt, chosen(&attempt, g)->name, &evaluation);
+        }
+        uint32_t level = 0;
+        if (verdict.reason != REASON_NONE ||
+            check_quota(&attempt, &level).reason != REASON_NONE) {
+            continue;
+        }
+        if (level < ret_probe->level) {
+            *ret_probe = (struct quota_probe){.level = level};
+            fill_probe(&attempt, level, ret_probe);
+        }
+        if (level == 0 || stops_at_borrowing(attempt.object)) {
+            return;
+        }
+    } while (next_choice(&attempt) && ++tried < COMBINATIONS_MAX);
 }

@@ -107,12 +107,10 @@ void gang_enqueue(struct core *core, struct gang *gang)
     bool was_empty = RB_EMPTY(&gang->shape->gangs);
     struct shape *shape = gang->shape;
     bool was_ready = shape->is_ready;
-    if (was_ready) {
-        RB_REMOVE(shape_tree, &core->ready, shape); /* its place may change with its head */
-    }
+    ready_remove(core, shape); /* its place may change with its head */
     RB_INSERT(shape_gang_tree, &shape->gangs, gang);
     if (was_ready) {
-        RB_INSERT(shape_tree, &core->ready, shape);
+        ready_add(core, shape);
     }
     bool is_judged = !was_empty && shape->verdict.reason != REASON_NONE;
     if (queue_is_strict(gang->queue)) {
@@ -137,14 +135,11 @@ void gang_dequeue(struct core *core, struct gang *gang)
     RB_REMOVE(gang_tree, &queue->pending, gang);
     queue->pending_count--;
     queue->is_pending_dirty = true;
-    if (shape->is_ready) {
-        RB_REMOVE(shape_tree, &core->ready, shape);
-    }
+    bool was_ready = shape->is_ready;
+    ready_remove(core, shape);
     RB_REMOVE(shape_gang_tree, &shape->gangs, gang);
-    if (shape->is_ready && !RB_EMPTY(&shape->gangs)) {
-        RB_INSERT(shape_tree, &core->ready, shape);
-    } else {
-        shape->is_ready = false;
+    if (was_ready) {
+        ready_add(core, shape);
     }
     if (queue->blocker == gang) {
         queue->blocker = NULL;

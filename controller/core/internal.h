@@ -3,8 +3,48 @@
 
 #include "state.h"
 
+/* -- quota.c: the trees of shared quota ------------------------------------------------------- */
+
+#define QUOTA_DEPTH_MAX 32 /* cohorts above a queue; a longer chain is told and admits nothing */
+
+void quota_node_init(struct quota_node *node, struct str name, struct queue_state *queue);
+void quota_node_deinit(struct quota_node *node);
+struct quota_cell *quota_cell_find(const struct quota_node *node, struct str flavor,
+                                   struct str resource);
+struct quota_cell *quota_cell_get(struct quota_node *node, struct str flavor,
+                                  struct str resource);
+/* Reads nominal quotas and limits; what isn't listed any more stays while it is used. */
+void quota_node_read(struct core *core, struct quota_node *node,
+                     const struct resource_group_list *groups);
+/* Specs have changed: links the trees and sums them up anew, if they have. */
+void quota_relink(struct core *core);
+const struct quota_node *quota_root(const struct quota_node *node);
+/* Charges or gives back, up the tree. */
+void quota_use(struct quota_node *node, struct str flavor, struct str resource, i128 delta);
+/* What the node may still use now, its own and what it may borrow; >= 0. */
+i128 quota_available(const struct quota_node *node, struct str flavor, struct str resource);
+/* What it could ever use, with everything else idle. */
+i128 quota_potential(const struct quota_node *node, struct str flavor, struct str resource);
+/* With `asked` more: 0 it stays within its own quota, 1 it borrows within the lowest cohort, and so
+ * on up. */
+uint32_t quota_borrow_level(const struct quota_node *node, struct str flavor, struct str resource,
+                            i128 asked);
+/* What the node uses beyond its guaranteed part, with `extra` more. */
+i128 quota_beyond(const struct quota_node *node, struct str flavor, struct str resource,
+                  i128 extra);
+/* Whether the borrowing limit of the node itself is what stands in the way. */
+bool quota_hits_borrowing_limit(const struct quota_node *node, struct str flavor,
+                                struct str resource, i128 asked);
+
+/* -- order.c: who is next ------------------------------------------------------------------------ */
+
+/* The shape whose first gang is judged next, or NULL. */
+struct shape *order_next(struct core *core);
+
 /* -- wake.c: which parked shapes a change could free ------------------------------------------ */
 
+void ready_add(struct core *core, struct shape *shape);
+void ready_remove(struct core *core, struct shape *shape);
 /* The shape is evaluated in this step's pass (if it has gangs that wait). */
 void wake_shape(struct core *core, struct shape *shape);
 /* The shapes of a queue that wait for one of these bits; all of them with WAIT_ANY. */
@@ -24,10 +64,6 @@ struct queue_state *queue_find(const struct core *core, struct str name);
 /* Finds or makes it (without an object). */
 struct queue_state *queue_get(struct core *core, struct str name);
 void queue_free_if_unused(struct core *core, struct queue_state *queue);
-struct quota_cell *queue_cell_find(const struct queue_state *queue, struct str flavor,
-                                   struct str resource);
-struct quota_cell *queue_cell_get(struct queue_state *queue, struct str flavor,
-                                  struct str resource);
 bool queue_is_strict(const struct queue_state *queue);
 int64_t queue_pods_ready_timeout_ms(const struct queue_state *queue);
 NODISCARD struct rc queue_apply(struct core *core, const struct queue *object, struct err *err);
@@ -41,9 +77,14 @@ struct flavor_state *flavor_find(const struct core *core, struct str name);
 const struct resource_flavor *flavor_object(const struct core *core, struct str name);
 void flavor_apply(struct core *core, const struct resource_flavor *object);
 void flavor_deleted(struct core *core, const struct resource_flavor *object);
+/* Finds or makes it (by its name alone). */
+struct cohort_state *cohort_get(struct core *core, struct str name);
+/* Cohorts that are only named come to be, those that nobody names any more go. */
+void cohorts_make_implicit(struct core *core);
 void cohort_apply(struct core *core, const struct cohort *object);
 void cohort_deleted(struct core *core, const struct cohort *object);
 void queues_free(struct core *core);
+void flavors_free(struct core *core);
 
 /* -- config.c: the small named objects -------------------------------------------------------- */
 
@@ -221,10 +262,26 @@ struct evaluation {
     struct str pin;
     struct fit_result fit;
     bool has_fit;
+    uint32_t level; /* of borrowing */
     struct evidence evidence; /* texts in the scratch arena */
 };
 
 void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *ret_evaluation);
+
+struct probe_item {
+    struct str flavor;
+    struct str resource;
+    i128 asked;
+};
+
+/* What the first gang of a shape would take, by quota alone, in the scratch arena. */
+struct quota_probe {
+    struct probe_item *items;
+    uint32_t count;
+    uint32_t level; /* of borrowing; UINT32_MAX: no flavor has the quota */
+};
+
+void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *ret_probe);
 
 /* -- explain.c -------------------------------------------------------------------------------- */
 

@@ -38,6 +38,7 @@ struct device_state;
 
 RB_HEAD(gang_tree, gang);       /* a queue's, linked by in_queue */
 RB_HEAD(shape_gang_tree, gang); /* a shape's, linked by in_shape */
+RB_HEAD(shape_tree, shape);     /* a queue's that are to be judged */
 
 /* -- amounts ---------------------------------------------------------------------------------- */
 
@@ -68,8 +69,32 @@ struct quota_cell {
     struct str flavor;   /* owned */
     struct str resource; /* owned */
     int64_t nominal;
+    int64_t borrowing_limit; /* QUOTA_UNLIMITED: none */
+    int64_t lending_limit;   /* QUOTA_UNLIMITED: none */
+    i128 subtree;            /* nominal, and what the children lend */
     i128 used;      /* = the sum of the reservations' charges here, asserted */
     bool is_listed; /* in the Queue's spec; a cell stays while it is used */
+};
+
+#define QUOTA_UNLIMITED (-1)
+
+/* A place in a tree of shared quota: a queue is a leaf, a cohort an inner node. What is used beyond
+ * a node's guaranteed part (subtree - lendingLimit) is used in its parent too. */
+struct quota_node {
+    struct str name; /* borrowed from its queue or cohort */
+    bool is_cohort;
+    bool is_in_cycle; /* its parents go round: nothing is admitted */
+    struct quota_node *parent; /* NULL: a root */
+    struct quota_node *children; /* list by next_sibling, in order of kind and name */
+    struct quota_node *next_sibling;
+    struct queue_state *queue; /* NULL: a cohort */
+    struct quota_cell *cells;
+    uint32_t cell_count;
+    uint32_t cell_capacity;
+    uint64_t seen_in;       /* the round of order_next() that has looked at this root */
+    uint32_t depth;         /* 0: a root */
+    int64_t weight_milli;   /* fairSharing.weight in thousandths */
+    bool has_fair_sharing;
 };
 
 struct queue_state {
@@ -77,9 +102,9 @@ struct queue_state {
     UT_hash_handle hh;
     RB_ENTRY(queue_state) by_name;
     struct queue *object; /* owned clone; NULL: only Jobs or records name it */
-    struct quota_cell *cells;
-    uint32_t cell_count;
-    uint32_t cell_capacity;
+    struct quota_node node;
+    struct shape_tree ready; /* shapes to be judged, by their first gang */
+    RB_ENTRY(queue_state) by_ready; /* in core.ready while `ready` isn't empty */
     struct gang_tree pending; /* all that wait, in queue order */
     uint32_t pending_count;
     uint32_t admitted_count; /* gangs with a reservation here */
@@ -96,6 +121,7 @@ struct queue_state {
 };
 
 RB_HEAD(queue_tree, queue_state);
+RB_HEAD(ready_tree, queue_state);
 
 struct flavor_state {
     struct str name; /* owned */
@@ -109,7 +135,9 @@ struct flavor_state {
 struct cohort_state {
     struct str name; /* owned */
     UT_hash_handle hh;
-    struct cohort *object; /* owned clone */
+    struct quota_node node;
+    struct cohort *object; /* owned clone; NULL: it is there by its name alone */
+    bool is_named;         /* scratch of cohorts_make_implicit() */
     uint64_t status_hash;
     bool is_status_pending;
     bool is_status_dirty;
@@ -325,7 +353,7 @@ struct evidence {
 struct shape {
     struct str key; /* owned; queue, namespace, sizes and template as text */
     UT_hash_handle hh;
-    RB_ENTRY(shape) by_head; /* in core.ready */
+    RB_ENTRY(shape) by_head; /* in its queue's `ready` */
     struct shape *next_in_queue;
     struct queue_state *queue;
     struct str namespace_name; /* owned */
@@ -348,8 +376,6 @@ struct shape {
     int64_t verdict_ms;       /* when its reason last changed */
     struct evidence evidence; /* of the last evaluation */
 };
-
-RB_HEAD(shape_tree, shape);
 
 /* What a gang's reservation takes from one account. */
 struct charge {
@@ -540,9 +566,11 @@ struct core {
     struct gang_holder_tree holders;
     struct gang_unbound_tree unbound; /* admitted, with pods that no node has yet */
     struct shape *shapes;
-    struct shape_tree ready; /* to be evaluated, by their first gang */
+    struct ready_tree ready; /* queues with shapes to be judged, by name */
+    bool is_tree_stale;      /* the trees of quota have to be linked anew */
     uint64_t plan_epoch;
     uint64_t pass; /* counts the decision passes */
+    uint64_t order_round;
     struct core_cost cost;
     struct pending_effect *pending_effects;
     struct hash_orphan *orphans; /* Admissions without a Job of ours */
@@ -568,6 +596,7 @@ RB_PROTOTYPE(gang_unbound_tree, gang, in_unbound, gang_compare_admitted)
 RB_PROTOTYPE(gang_holder_tree, gang, in_holders, gang_compare_admitted)
 RB_PROTOTYPE(shape_tree, shape, by_head, shape_compare_head)
 RB_PROTOTYPE(queue_tree, queue_state, by_name, queue_compare_name)
+RB_PROTOTYPE(ready_tree, queue_state, by_ready, queue_compare_name)
 RB_PROTOTYPE(node_tree, node_state, by_name, node_compare_name)
 RB_PROTOTYPE(device_tree, device_state, by_key, device_compare_key)
 
