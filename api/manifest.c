@@ -203,6 +203,7 @@ static struct rc take_object(struct manifest_reader *reader, struct manifest_hea
     struct manifest manifest = {
         .api_version = arena_copy_str(reader->arena, head->api_version),
         .kind = arena_copy_str(reader->arena, head->kind),
+        .file_name = arena_copy_str(reader->arena, reader->file_name),
         .line = reader->tokens[at].line,
     };
     const struct kind_info *kind = kind_find(head->api_version, head->kind);

@@ -6,10 +6,10 @@
 #include "impl.h"
 #include "semver.h"
 
-#define NANO_SCALE       (-9)
-#define INT_DIGITS       18
-#define BINARY_DIGITS    14
-#define NANOS_PER_UNIT   1000000000
+#define NANO_SCALE     (-9)
+#define INT_DIGITS     18
+#define BINARY_DIGITS  14
+#define NANOS_PER_UNIT 1000000000
 
 struct cel_value cel_quantity(struct cel_eval *ev, UNUSED const struct cel_node *node,
                               const struct cel_value *args, UNUSED uint32_t count)
@@ -68,39 +68,61 @@ static int32_t suffix_exponent(struct str suffix, bool *ret_is_binary)
     return str_to_i64(str_skip(suffix, 1), &exponent) ? (int32_t)exponent : 0;
 }
 
-/* Fills in value, scale and is_decimal from the text, which is sound. */
-static void shape(struct cel_quantity *q)
+struct digits {
+    int32_t whole;
+    int32_t fraction;
+    struct str suffix;
+};
+
+/* The parts of a sound quantity; zeros in front don't count. */
+static struct digits split_digits(struct str text)
 {
-    struct str text = q->text;
-    bool is_binary = false;
-    if (q->is_shaped) {
-        return;
-    }
-    q->is_shaped = true;
+    struct digits digits = {.whole = 1};
     bool is_signed = text.len > 0 && (text.ptr[0] == '-' || text.ptr[0] == '+');
     size_t start = is_signed ? 1 : 0;
     while (start < text.len && text.ptr[start] == '0') {
         start++;
     }
     size_t end = skip_digits(text, start);
-    int32_t digits = end == start ? 1 : (int32_t)(end - start);
-    int32_t fraction = 0;
+    digits.whole = end == start ? 1 : (int32_t)(end - start);
     if (end < text.len && text.ptr[end] == '.') {
         size_t point = end;
         end = skip_digits(text, end + 1);
-        fraction = (int32_t)(end - point - 1);
+        digits.fraction = (int32_t)(end - point - 1);
     }
-    int32_t exponent = suffix_exponent(str_skip(text, end), &is_binary);
-    q->scale = is_binary ? -fraction : exponent - fraction;
-    bool is_short = is_binary ? fraction == 0 && digits + exponent * 3 / 10 <= BINARY_DIGITS
-                              : digits + fraction <= INT_DIGITS;
-    q->is_decimal = !is_short || q->scale < NANO_SCALE;
-    q->scale = q->scale < NANO_SCALE ? NANO_SCALE : q->scale;
+    digits.suffix = str_skip(text, end);
+    return digits;
+}
+
+/* What the amount is in units of 10^scale; a scale is -9 at least. */
+static i128 unscaled(const struct cel_quantity *q)
+{
     i128 value = q->amount.nano;
     for (int32_t i = q->scale; i > NANO_SCALE; i--) {
         value /= 10;
     }
-    q->value = (int64_t)value;
+    return value;
+}
+
+/* Fills in value, scale and is_decimal from the text, which is sound. */
+static void shape(struct cel_quantity *q)
+{
+    bool is_binary = false;
+    if (q->is_shaped) {
+        return;
+    }
+    struct digits digits = split_digits(q->text);
+    int32_t exponent = suffix_exponent(digits.suffix, &is_binary);
+    bool is_short = digits.whole + digits.fraction <= INT_DIGITS;
+    q->scale = exponent - digits.fraction;
+    if (is_binary) {
+        q->scale = -digits.fraction;
+        is_short = digits.fraction == 0 && digits.whole + exponent * 3 / 10 <= BINARY_DIGITS;
+    }
+    q->is_shaped = true;
+    q->is_decimal = !is_short || q->scale < NANO_SCALE;
+    q->scale = q->scale < NANO_SCALE ? NANO_SCALE : q->scale;
+    q->value = (int64_t)unscaled(q);
 }
 
 static bool as_whole(const struct cel_quantity *q, int64_t *ret_value)
@@ -147,12 +169,8 @@ struct cel_value cel_as_float(struct cel_eval *ev, UNUSED const struct cel_node 
     }
     struct cel_quantity shaped = *args[0].quantity;
     shape(&shaped);
-    i128 unscaled = shaped.amount.nano;
-    for (int32_t i = shaped.scale; i > NANO_SCALE; i--) {
-        unscaled /= 10;
-    }
-    return cel_double(shaped.scale == 0 ? (double)unscaled
-                                        : (double)unscaled * pow(10, shaped.scale));
+    double base = (double)unscaled(&shaped);
+    return cel_double(shaped.scale == 0 ? base : base * pow(10, shaped.scale));
 }
 
 struct cel_value cel_sign(struct cel_eval *ev, UNUSED const struct cel_node *node,
@@ -173,32 +191,61 @@ static bool operand(struct cel_value value, struct cel_quantity *ret_quantity)
         shape(ret_quantity);
         return true;
     }
-    *ret_quantity = (struct cel_quantity){
-        .amount = {(i128)value.integer * NANOS_PER_UNIT}, .value = value.integer, .is_shaped = true};
+    *ret_quantity = (struct cel_quantity){.amount = {(i128)value.integer * NANOS_PER_UNIT},
+                                          .value = value.integer,
+                                          .is_shaped = true};
     return value.kind == CEL_INT;
 }
 
-/* The smaller scale of the two, unless the number doesn't fit then. */
-static void shape_sum(struct cel_quantity *sum, const struct cel_quantity *a,
-                      const struct cel_quantity *b)
+static bool scale_up(int64_t value, int32_t places, int64_t *ret_value)
 {
-    bool is_decimal = a->is_decimal || b->is_decimal;
-    sum->is_shaped = true;
-    sum->is_decimal = is_decimal;
-    sum->scale = a->scale < b->scale ? a->scale : b->scale;
-    if (!is_decimal && (b->value == 0 || a->value == 0)) {
-        sum->scale = b->value == 0 ? a->scale : b->scale;
+    for (int32_t i = 0; i < places; i++) {
+        if (__builtin_mul_overflow(value, 10, &value)) {
+            return false;
+        }
     }
-    i128 value = sum->amount.nano;
-    for (int32_t i = sum->scale; i > NANO_SCALE; i--) {
-        value /= 10;
-    }
-    sum->value = (int64_t)value;
-    sum->is_decimal = is_decimal || (i128)sum->value != value;
+    *ret_value = value;
+    return true;
 }
 
-static struct cel_value add_quantities(struct cel_eval *ev, const struct cel_value *args,
-                                       int sign)
+/* The sum as int64Amount.Add() makes it, at the smaller scale; false: it doesn't fit, and
+ * Kubernetes goes on with a big decimal. */
+static bool add_integers(const struct cel_quantity *a, const struct cel_quantity *b,
+                         struct cel_quantity *sum)
+{
+    int64_t left = a->value;
+    int64_t right = b->value;
+    if (a->is_decimal || b->is_decimal) {
+        return false;
+    }
+    if (a->value == 0 || b->value == 0) {
+        sum->value = b->value == 0 ? a->value : b->value;
+        sum->scale = b->value == 0 ? a->scale : b->scale;
+        return true;
+    }
+    sum->scale = a->scale < b->scale ? a->scale : b->scale;
+    return scale_up(a->value, a->scale - sum->scale, &left) &&
+           scale_up(b->value, b->scale - sum->scale, &right) &&
+           !__builtin_add_overflow(left, right, &sum->value);
+}
+
+/* Gives the sign with which b goes into the sum. Kubernetes subtracts by adding the negated number;
+ * the smallest has no counterpart and stays as it is. */
+static int shape_sum(const struct cel_quantity *a, struct cel_quantity b, int sign,
+                     struct cel_quantity *sum)
+{
+    bool is_stuck = sign < 0 && b.value == INT64_MIN;
+    b.value = sign > 0 || is_stuck ? b.value : -b.value;
+    sum->is_sum = true;
+    sum->is_shaped = true;
+    sum->is_decimal = !add_integers(a, &b, sum);
+    if (sum->is_decimal) {
+        sum->scale = a->scale < b.scale ? a->scale : b.scale;
+    }
+    return is_stuck && !sum->is_decimal ? 1 : sign;
+}
+
+static struct cel_value add_quantities(struct cel_eval *ev, const struct cel_value *args, int sign)
 {
     struct cel_quantity a;
     struct cel_quantity b;
@@ -209,11 +256,10 @@ static struct cel_value add_quantities(struct cel_eval *ev, const struct cel_val
     if (sum == NULL) {
         return cel_stop(ev, RC_LIMIT, NULL);
     }
+    sign = shape_sum(&a, b, sign, sum);
     if (__builtin_add_overflow(a.amount.nano, sign * b.amount.nano, &sum->amount.nano)) {
         return cel_stop(ev, RC_LIMIT, "a sum of quantities is too large");
     }
-    sum->is_sum = true;
-    shape_sum(sum, &a, &b);
     return (struct cel_value){.kind = CEL_QUANTITY, .quantity = sum};
 }
 
@@ -246,7 +292,9 @@ struct cel_value cel_compare_to(struct cel_eval *ev, UNUSED const struct cel_nod
                                 const struct cel_value *args, UNUSED uint32_t count)
 {
     int order = 0;
-    return compare(args, &order) ? cel_int(order < 0 ? -1 : order > 0 ? 1 : 0)
+    return compare(args, &order) ? cel_int(order < 0   ? -1
+                                           : order > 0 ? 1
+                                                       : 0)
                                  : cel_no_overload(ev);
 }
 
@@ -264,30 +312,40 @@ struct cel_value cel_is_less_than(struct cel_eval *ev, UNUSED const struct cel_n
     return compare(args, &order) ? cel_bool(order < 0) : cel_no_overload(ev);
 }
 
+static bool starts_with_digit(struct str part)
+{
+    return part.len > 0 && part.ptr[0] >= '0' && part.ptr[0] <= '9';
+}
+
+/* The part without zeros in front, but with one where nothing else or no digit would stand. */
+static void add_part(struct cel_text *out, struct str part)
+{
+    bool is_long = part.len > 1;
+    while (is_long && part.len > 0 && part.ptr[0] == '0') {
+        part = str_skip(part, 1);
+    }
+    if (is_long && !starts_with_digit(part)) {
+        cel_text_add(out, STR("0"));
+    }
+    cel_text_add(out, part);
+}
+
 /* "v1.02" -> "1.2.0": without a leading v and zeros, with what is missing. */
 static bool normalize(struct cel_eval *ev, struct str text, struct str *ret_text)
 {
     struct cel_text out = {.ev = ev};
     struct str rest = str_starts_with(text, STR("v")) ? str_skip(text, 1) : text;
     for (int i = 0; i < 3; i++) {
-        bool is_there = str_is_set(rest);
-        size_t dot = i == 2 || !is_there ? rest.len : str_find_char(rest, '.');
-        struct str part = str_take(rest, dot);
-        bool is_last = dot >= rest.len;
-        if (is_there && is_last && i < 2 &&
+        size_t dot = i == 2 ? rest.len : str_find_char(rest, '.');
+        struct str part = str_is_set(rest) ? str_take(rest, dot) : STR("0");
+        bool is_short = i < 2 && dot >= rest.len;
+        if (is_short &&
             (str_find_char(part, '+') < part.len || str_find_char(part, '-') < part.len)) {
             return false;
         }
-        bool is_long = part.len > 1;
-        while (is_long && part.len > 0 && part.ptr[0] == '0') {
-            part = str_skip(part, 1);
-        }
-        bool needs_zero = !is_there || (is_long && (part.len == 0 || part.ptr[0] < '0' ||
-                                                    part.ptr[0] > '9'));
         cel_text_add(&out, i > 0 ? STR(".") : STR(""));
-        cel_text_add(&out, needs_zero ? STR("0") : STR(""));
-        cel_text_add(&out, part);
-        rest = is_last ? STR_NONE : str_skip(rest, dot + 1);
+        add_part(&out, part);
+        rest = dot >= rest.len ? STR_NONE : str_skip(rest, dot + 1);
     }
     *ret_text = cel_text_str(&out);
     return true;

@@ -4,9 +4,9 @@
 
 #include "impl.h"
 
-#define NANOS_PER_SECOND  1000000000
-#define TIMESTAMP_MIN     (-62135596800)
-#define TIMESTAMP_MAX     253402300799
+#define NANOS_PER_SECOND 1000000000
+#define TIMESTAMP_MIN    (-62135596800)
+#define TIMESTAMP_MAX    253402300799
 
 static struct cel_value overflow(struct cel_eval *ev)
 {

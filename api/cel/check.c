@@ -68,7 +68,10 @@ static const struct cel_type *literal_type(enum cel_kind kind)
 /* The names of types are values: type(x) == int. */
 static const struct cel_type *named_type(struct str name)
 {
-#define TYPE_OF(type) {.kind = CEL_T_TYPE, .inner = {&(type), NULL}}
+#define TYPE_OF(type)                                                                              \
+    {                                                                                              \
+        .kind = CEL_T_TYPE, .inner = { &(type), NULL }                                             \
+    }
     static const struct {
         struct str name;
         struct cel_type type;
@@ -141,8 +144,10 @@ static struct rc check_ident(struct cel_check *c, struct cel_node *node, struct 
     if (resolve_global(node, without_dot(node->name))) {
         return RC_SUCCESS;
     }
-    return cel_check_fail(c, node, err, "there is no variable called '%.*s'; a selector sees "
-                          "`device` and what its macros declare", STR_ARG(node->name));
+    return cel_check_fail(c, node, err,
+                          "there is no variable called '%.*s'; a selector sees "
+                          "`device` and what its macros declare",
+                          STR_ARG(node->name));
 }
 
 struct str cel_qualified_name(struct arena *arena, const struct cel_node *node)
@@ -154,9 +159,8 @@ struct str cel_qualified_name(struct arena *arena, const struct cel_node *node)
         return STR_NONE;
     }
     struct str outer = cel_qualified_name(arena, node->args[0]);
-    return str_is_set(outer)
-               ? arena_format(arena, "%.*s.%.*s", STR_ARG(outer), STR_ARG(node->name))
-               : STR_NONE;
+    return str_is_set(outer) ? arena_format(arena, "%.*s.%.*s", STR_ARG(outer), STR_ARG(node->name))
+                             : STR_NONE;
 }
 
 static const struct cel_node *chain_root(const struct cel_node *node)
@@ -196,7 +200,8 @@ static struct rc field_type(struct cel_check *c, struct cel_node *node,
     case CEL_T_DEVICE:
         *ret_type = device_field(c, node->name);
         if (*ret_type == NULL) {
-            return cel_check_fail(c, node, err, "a device has no field '%.*s'; it has driver, "
+            return cel_check_fail(c, node, err,
+                                  "a device has no field '%.*s'; it has driver, "
                                   "attributes, capacity and allowMultipleAllocations",
                                   STR_ARG(node->name));
         }
@@ -242,8 +247,7 @@ static struct rc check_row(struct cel_check *c, struct cel_node *node, struct er
         const struct cel_type *type = node->args[i]->type;
         if (!cel_solver_assignable(&c->solver, type, &cel_type_bool)) {
             return cel_check_fail(c, node->args[i], err, "%s joins bools, this is a %.*s",
-                                  node->kind == CEL_AND ? "&&" : "||",
-                                  STR_ARG(type_text(c, type)));
+                                  node->kind == CEL_AND ? "&&" : "||", STR_ARG(type_text(c, type)));
         }
     }
     node->type = &cel_type_bool;
@@ -438,8 +442,10 @@ struct rc cel_check_tree(struct cel_check *check, struct cel_node *root, struct 
         return cel_check_fail(check, root, err, "too many steps");
     }
     if (type->kind != CEL_T_BOOL && type->kind != CEL_T_DYN) {
-        return cel_check_fail(check, root, err, "a selector must give true or false, this one "
-                              "gives a %.*s", STR_ARG(cel_type_text(check->arena, type)));
+        return cel_check_fail(check, root, err,
+                              "a selector must give true or false, this one "
+                              "gives a %.*s",
+                              STR_ARG(cel_type_text(check->arena, type)));
     }
     return RC_SUCCESS;
 }

@@ -16,8 +16,7 @@ struct cel_check {
     struct cel_scope *scope;
 };
 
-NODISCARD struct rc cel_check_tree(struct cel_check *check, struct cel_node *root,
-                                   struct err *err);
+NODISCARD struct rc cel_check_tree(struct cel_check *check, struct cel_node *root, struct err *err);
 NODISCARD struct rc cel_check_fail(const struct cel_check *check, const struct cel_node *node,
                                    struct err *err, const char *format, ...) PRINTF_LIKE(4, 5);
 /* A name written as a.b.c, in the arena, without a leading dot; absent if it isn't one. */

@@ -1,4 +1,5 @@
-/* Equality and order across kinds. Source: cel-go common/types, each kind's Equal() and Compare(). */
+/* Equality and order across kinds. Source: cel-go common/types, each kind's Equal() and Compare().
+ */
 #include <string.h>
 
 #include "eval.h"
@@ -207,8 +208,8 @@ static struct cel_value equal_optionals(struct cel_eval *ev, const struct cel_va
     return equal(ev, *a, *b, depth + 1);
 }
 
-static struct cel_value equal_same_kind(struct cel_eval *ev, struct cel_value a,
-                                        struct cel_value b, uint32_t depth)
+static struct cel_value equal_same_kind(struct cel_eval *ev, struct cel_value a, struct cel_value b,
+                                        uint32_t depth)
 {
     switch ((int)a.kind) {
     case CEL_LIST:

@@ -83,12 +83,16 @@ static bool is_word(struct str text, const char *word)
     return text.len == strlen(word);
 }
 
+static size_t skip_sign(struct str text, size_t at)
+{
+    return at < text.len && (text.ptr[at] == '-' || text.ptr[at] == '+') ? at + 1 : at;
+}
+
 /* A decimal number as strconv.ParseFloat takes it, sign included. */
 static bool is_decimal(struct str text)
 {
-    size_t at = text.len > 0 && (text.ptr[0] == '-' || text.ptr[0] == '+') ? 1 : 0;
-    size_t start = at;
-    at = skip_digits(text, at);
+    size_t start = skip_sign(text, 0);
+    size_t at = skip_digits(text, start);
     size_t digits = at - start;
     if (at < text.len && text.ptr[at] == '.') {
         start = ++at;
@@ -96,13 +100,18 @@ static bool is_decimal(struct str text)
         digits += at - start;
     }
     if (digits > 0 && at < text.len && lower(text.ptr[at]) == 'e') {
-        at++;
-        at += at < text.len && (text.ptr[at] == '-' || text.ptr[at] == '+') ? 1 : 0;
-        start = at;
-        at = skip_digits(text, at);
+        start = skip_sign(text, at + 1);
+        at = skip_digits(text, start);
         digits = at - start;
     }
     return digits > 0 && at == text.len;
+}
+
+/* 0x1p-2; strtod() sees to the rest. */
+static bool is_hexadecimal(struct str word)
+{
+    return word.len > 2 && word.ptr[0] == '0' && lower(word.ptr[1]) == 'x' &&
+           (str_find_char(word, 'p') < word.len || str_find_char(word, 'P') < word.len);
 }
 
 /* Takes out underscores, each of which must stand between two digits; false: one doesn't. */
@@ -129,12 +138,12 @@ static bool drop_underscores(struct str text, char *copy, size_t copy_bytes)
 static bool parse_double(struct str text, double *ret_value)
 {
     char copy[NUMBER_TEXT_MAX];
+    char *end = copy;
     if (!drop_underscores(text, copy, sizeof(copy))) {
         return false;
     }
     text = str_from_c(copy);
-    bool is_signed = text.len > 0 && (text.ptr[0] == '-' || text.ptr[0] == '+');
-    struct str word = str_skip(text, is_signed ? 1 : 0);
+    struct str word = str_skip(text, skip_sign(text, 0));
     if (is_word(word, "inf") || is_word(word, "infinity")) {
         *ret_value = text.ptr[0] == '-' ? -INFINITY : INFINITY;
         return true;
@@ -143,12 +152,9 @@ static bool parse_double(struct str text, double *ret_value)
         *ret_value = (double)NAN;
         return true;
     }
-    bool is_hex = word.len > 2 && word.ptr[0] == '0' && lower(word.ptr[1]) == 'x' &&
-                  (str_find_char(word, 'p') < word.len || str_find_char(word, 'P') < word.len);
-    if (!is_decimal(text) && !is_hex) {
+    if (!is_decimal(text) && !is_hexadecimal(word)) {
         return false;
     }
-    char *end = copy;
     *ret_value = strtod(copy, &end);
     return *end == '\0' && !__builtin_isinf(*ret_value);
 }
@@ -198,8 +204,7 @@ static bool parse_uint(struct str text, uint64_t *ret_value)
 {
     uint64_t value = 0;
     for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '9' ||
-            __builtin_mul_overflow(value, 10u, &value) ||
+        if (text.ptr[i] < '0' || text.ptr[i] > '9' || __builtin_mul_overflow(value, 10u, &value) ||
             __builtin_add_overflow(value, (uint64_t)(text.ptr[i] - '0'), &value)) {
             return false;
         }
@@ -247,6 +252,17 @@ static int decimal_exponent(double value, int digits)
     return atoi(strchr(text, 'e') + 1);
 }
 
+/* The shortest form: *verb becomes 'e' or 'f'; gives the precision. */
+static int shortest_precision(double value, char *verb)
+{
+    int digits = shortest_digits(value);
+    int exponent = decimal_exponent(value, digits);
+    bool is_scientific = *verb == 'e' || (*verb == 'g' && (exponent < -4 || exponent >= 6));
+    int precision = is_scientific ? digits - 1 : digits - 1 - exponent;
+    *verb = is_scientific ? 'e' : 'f';
+    return precision < 0 ? 0 : precision;
+}
+
 struct str cel_double_text(struct cel_eval *ev, double value, char verb, int precision)
 {
     char text[NUMBER_TEXT_MAX + CEL_FORMAT_PRECISION_MAX];
@@ -256,19 +272,8 @@ struct str cel_double_text(struct cel_eval *ev, double value, char verb, int pre
     if (__builtin_isinf(value)) {
         return value > 0 ? STR("+Inf") : STR("-Inf");
     }
-    if (precision < 0) {
-        int digits = shortest_digits(value);
-        int exponent = decimal_exponent(value, digits);
-        bool is_short = verb == 'g' && (exponent < -4 || exponent >= 6);
-        precision = is_short || verb == 'e' ? digits - 1 : digits - 1 - exponent;
-        precision = precision < 0 ? 0 : precision;
-        verb = is_short ? 'e' : verb == 'g' ? 'f' : verb;
-    }
-    if (verb == 'e') {
-        (void)snprintf(text, sizeof(text), "%.*e", precision, value);
-    } else {
-        (void)snprintf(text, sizeof(text), "%.*f", precision, value);
-    }
+    precision = precision < 0 ? shortest_precision(value, &verb) : precision;
+    (void)snprintf(text, sizeof(text), verb == 'e' ? "%.*e" : "%.*f", precision, value);
     struct cel_text copy = {.ev = ev};
     cel_text_add(&copy, str_from_c(text));
     return cel_text_str(&copy);

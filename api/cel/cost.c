@@ -1,6 +1,6 @@
 /* Cost by the arguments' sizes, in tenths where text is read. Source: cel-go
- * interpreter/runtimecost.go and ext/lists.go, ext/sets.go; k8s.io/apiserver/pkg/cel/library/cost.go.
- * Lengths are counted in bytes rather than characters. */
+ * interpreter/runtimecost.go and ext/lists.go, ext/sets.go;
+ * k8s.io/apiserver/pkg/cel/library/cost.go. Lengths are counted in bytes rather than characters. */
 #include "impl.h"
 #include "tallyman/base/limits.h"
 
@@ -121,7 +121,9 @@ static uint64_t list_cost(struct cel_eval *ev, const struct cel_node *node,
         return size + 11;
     case CEL_FN_FLATTEN:
         return product(size, count == 2 && args[1].kind == CEL_INT && args[1].integer > 1
-                                 ? (uint64_t)args[1].integer : 1) + 11;
+                                 ? (uint64_t)args[1].integer
+                                 : 1) +
+               11;
     case CEL_FN_DISTINCT:
     case CEL_FN_SORT:
         return self_comparison(args[0]);
@@ -196,8 +198,8 @@ static bool is_text_function(enum cel_function function)
     }
 }
 
-bool cel_charge_call(struct cel_eval *ev, const struct cel_node *node,
-                     const struct cel_value *args, uint32_t count)
+bool cel_charge_call(struct cel_eval *ev, const struct cel_node *node, const struct cel_value *args,
+                     uint32_t count)
 {
     uint64_t cost = 1;
     switch ((int)node->function) {

@@ -118,8 +118,8 @@ static bool find_in_domain(struct cel_eval *ev, const struct cel_map *map, struc
     uint32_t count = map->is_capacity ? device->capacity.count : device->attributes.count;
     for (uint32_t i = 0; i < count; i++) {
         struct str id;
-        struct str name = map->is_capacity ? device->capacity.items[i].key
-                                           : device->attributes.items[i].key;
+        struct str name =
+            map->is_capacity ? device->capacity.items[i].key : device->attributes.items[i].key;
         if (name.len < key.len || !str_ends_with(name, key)) {
             continue;
         }
@@ -142,9 +142,9 @@ bool cel_device_map_find(struct cel_eval *ev, const struct cel_map *map, struct 
         return find_in_domain(ev, map, key, ret_value);
     }
     /* A domain that isn't there is an empty map, so whether it is needn't be found out. */
-    *ret_value = device_map(ev, (struct cel_map){.kind = CEL_MAP_DOMAIN,
-                                                 .is_capacity = map->is_capacity,
-                                                 .domain = key});
+    *ret_value = device_map(
+        ev,
+        (struct cel_map){.kind = CEL_MAP_DOMAIN, .is_capacity = map->is_capacity, .domain = key});
     return true;
 }
 

@@ -50,8 +50,7 @@ void *cel_alloc(struct cel_eval *ev, size_t count, size_t item_bytes)
 {
     size_t bytes = 0;
     if (__builtin_mul_overflow(count, item_bytes, &bytes) ||
-        __builtin_add_overflow(ev->bytes, bytes, &ev->bytes) ||
-        ev->bytes > CEL_MEMORY_MAX_BYTES) {
+        __builtin_add_overflow(ev->bytes, bytes, &ev->bytes) || ev->bytes > CEL_MEMORY_MAX_BYTES) {
         (void)cel_stop(ev, RC_LIMIT, NULL);
         ev->bytes = CEL_MEMORY_MAX_BYTES + 1;
         return NULL;
@@ -99,8 +98,7 @@ static struct cel_value eval_ternary(struct cel_eval *ev, const struct cel_node 
 }
 
 /* Unwraps the value behind a '?'; false: there is none, or *ret_error is set. */
-static bool take_optional(struct cel_eval *ev, struct cel_value *value,
-                          struct cel_value *ret_error)
+static bool take_optional(struct cel_eval *ev, struct cel_value *value, struct cel_value *ret_error)
 {
     *ret_error = (struct cel_value){.kind = CEL_NULL};
     if (value->kind != CEL_OPTIONAL) {

@@ -24,8 +24,8 @@ struct cel_eval {
     uint64_t cost;
     uint64_t work;
     size_t bytes;
-    enum rc_code stop;     /* RC_OK: going on */
-    const char *stop_text; /* static */
+    enum rc_code stop;        /* RC_OK: going on */
+    const char *stop_text;    /* static */
     struct cel_fault stopped; /* what an evaluation that ended gives */
 };
 
@@ -68,8 +68,7 @@ bool cel_order(struct cel_eval *ev, struct cel_value a, struct cel_value b, int 
 bool cel_is_comparable(enum cel_kind kind);
 
 /* list.c */
-struct cel_value cel_list_value(struct cel_eval *ev, const struct cel_value *items,
-                                uint32_t count);
+struct cel_value cel_list_value(struct cel_eval *ev, const struct cel_value *items, uint32_t count);
 struct cel_value cel_list_concat(struct cel_eval *ev, const struct cel_list *a,
                                  const struct cel_list *b);
 /* Items for the caller to fill in before cel_list_value(); NULL as cel_alloc(). */
@@ -84,8 +83,7 @@ struct cel_value cel_map_new(struct cel_eval *ev, uint32_t capacity);
 /* The map with the entry; replaces that of an equal key. May write behind the newest view's end. */
 struct cel_value cel_map_put(struct cel_eval *ev, const struct cel_map *map, struct cel_value key,
                              struct cel_value value);
-struct cel_value cel_map_drop(struct cel_eval *ev, const struct cel_map *map,
-                              struct cel_value key);
+struct cel_value cel_map_drop(struct cel_eval *ev, const struct cel_map *map, struct cel_value key);
 /* Finds as an index does: 1, 1u and 1.0 are the same key unless the map tells them apart. */
 bool cel_map_find(struct cel_eval *ev, const struct cel_map *map, struct cel_value key,
                   struct cel_value *ret_value);

@@ -38,8 +38,7 @@ static bool step(struct cel_eval *ev, const struct cel_fold *fold)
     return cel_work(ev, 1);
 }
 
-static void fold_list(struct cel_eval *ev, const struct cel_fold *fold,
-                      const struct cel_list *list)
+static void fold_list(struct cel_eval *ev, const struct cel_fold *fold, const struct cel_list *list)
 {
     struct cel_slot *slots = &ev->slots[fold->slot];
     bool is_pair = str_is_set(fold->iter_var2);

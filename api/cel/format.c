@@ -90,7 +90,30 @@ struct pair {
     struct str value;
 };
 
-/* Entries in the order of their keys' text. */
+static bool is_key(enum cel_kind kind)
+{
+    return kind == CEL_STRING || kind == CEL_BOOL || kind == CEL_INT || kind == CEL_UINT;
+}
+
+/* The entry as text, put where its key's text belongs among the `count` before it. */
+static bool place_pair(struct cel_eval *ev, struct pair *pairs, uint32_t count,
+                       struct cel_entry entry, uint32_t depth)
+{
+    struct cel_text key = {.ev = ev};
+    struct cel_text value = {.ev = ev};
+    if (!is_key(entry.key.kind) || !add_value(&key, entry.key, true, depth) ||
+        !add_value(&value, entry.value, true, depth)) {
+        return false;
+    }
+    struct pair pair = {cel_text_str(&key), cel_text_str(&value)};
+    uint32_t place = count;
+    for (; place > 0 && str_compare(pairs[place - 1].key, pair.key) > 0; place--) {
+        pairs[place] = pairs[place - 1];
+    }
+    pairs[place] = pair;
+    return true;
+}
+
 static bool add_map(struct cel_text *text, const struct cel_map *map, uint32_t depth)
 {
     struct cel_eval *ev = text->ev;
@@ -100,22 +123,9 @@ static bool add_map(struct cel_text *text, const struct cel_map *map, uint32_t d
         return false;
     }
     for (uint32_t i = 0; i < entries->count; i++) {
-        struct cel_entry entry = entries->buffer->entries[i];
-        struct cel_text key = {.ev = ev};
-        struct cel_text value = {.ev = ev};
-        enum cel_kind kind = entry.key.kind;
-        bool is_key = kind == CEL_STRING || kind == CEL_BOOL || kind == CEL_INT ||
-                      kind == CEL_UINT;
-        if (!is_key || !add_value(&key, entry.key, true, depth) ||
-            !add_value(&value, entry.value, true, depth)) {
+        if (!place_pair(ev, pairs, i, entries->buffer->entries[i], depth)) {
             return false;
         }
-        struct pair pair = {cel_text_str(&key), cel_text_str(&value)};
-        uint32_t place = i;
-        for (; place > 0 && str_compare(pairs[place - 1].key, pair.key) > 0; place--) {
-            pairs[place] = pairs[place - 1];
-        }
-        pairs[place] = pair;
     }
     cel_text_add(text, STR("{"));
     for (uint32_t i = 0; i < entries->count; i++) {
@@ -189,8 +199,7 @@ static bool add_inside(struct cel_text *text, struct cel_value value, struct str
     }
 }
 
-static bool add_value(struct cel_text *text, struct cel_value value, bool is_inside,
-                      uint32_t depth)
+static bool add_value(struct cel_text *text, struct cel_value value, bool is_inside, uint32_t depth)
 {
     struct str plain;
     if (depth > CEL_VALUE_DEPTH_MAX || !cel_work(text->ev, 1)) {
@@ -304,8 +313,7 @@ static void add_number(struct cel_text *text, double value, const struct cel_cla
         return;
     }
     /* A zero has no sign here. */
-    struct str digits =
-        cel_double_text(text->ev, value == 0 ? 0 : value, clause->verb, precision);
+    struct str digits = cel_double_text(text->ev, value == 0 ? 0 : value, clause->verb, precision);
     if (__builtin_isnan(value)) {
         cel_text_add(text, digits);
     } else if (is_scientific) {
@@ -328,8 +336,7 @@ static void add_padded(struct cel_text *text, double value, const struct cel_cla
     cel_text_add(text, digits);
 }
 
-static bool add_real(struct cel_text *text, struct cel_value value,
-                     const struct cel_clause *clause)
+static bool add_real(struct cel_text *text, struct cel_value value, const struct cel_clause *clause)
 {
     static const struct {
         struct str word;

@@ -4,8 +4,8 @@
 #include "impl.h"
 
 struct cel_clause {
-    char verb;     /* 's', 'd', 'f', 'e', 'b', 'x', 'X', 'o'; '%': a plain percent sign */
-    int precision; /* -1: none */
+    char verb;       /* 's', 'd', 'f', 'e', 'b', 'x', 'X', 'o'; '%': a plain percent sign */
+    int precision;   /* -1: none */
     struct str text; /* what stands before it */
 };
 

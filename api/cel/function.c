@@ -360,8 +360,8 @@ const struct cel_overload *cel_overloads_find(struct str name, uint32_t *ret_cou
 bool cel_function_is_conversion(enum cel_function function)
 {
     static const enum cel_function conversions[] = {
-        CEL_FN_BOOL,   CEL_FN_BYTES,     CEL_FN_DOUBLE, CEL_FN_DURATION, CEL_FN_DYN, CEL_FN_INT,
-        CEL_FN_STRING, CEL_FN_TIMESTAMP, CEL_FN_TYPE,   CEL_FN_UINT,
+        CEL_FN_BOOL, CEL_FN_BYTES,  CEL_FN_DOUBLE,    CEL_FN_DURATION, CEL_FN_DYN,
+        CEL_FN_INT,  CEL_FN_STRING, CEL_FN_TIMESTAMP, CEL_FN_TYPE,     CEL_FN_UINT,
     };
     for (size_t i = 0; i < ARRAY_COUNT(conversions); i++) {
         if (conversions[i] == function) {

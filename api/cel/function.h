@@ -4,9 +4,9 @@
  *   b bool  i int  u uint  d double  s string  y bytes  n null  * dyn  T timestamp  R duration
  *   Q quantity  V semver  A, B: any type, the same one wherever the letter stands
  *   Lx list(x)  Mxy map(x, y)  Ox optional(x)  Yx type(x)
- * A leading '.' marks a method, whose first argument is the receiver; '!' a function that Kubernetes
- * has and this program hasn't. Source: the declarations of cel-go's stdlib and ext packages and of
- * k8s.io/apiserver/pkg/cel/library at the version in tests/compare-cel/go.mod. */
+ * A leading '.' marks a method, whose first argument is the receiver; '!' a function that
+ * Kubernetes has and this program hasn't. Source: the declarations of cel-go's stdlib and ext
+ * packages and of k8s.io/apiserver/pkg/cel/library at the version in tests/compare-cel/go.mod. */
 #pragma once
 
 #include "tallyman/base/str.h"
@@ -121,7 +121,8 @@ struct cel_overload {
     const char *signature; /* static */
 };
 
-/* The overloads of `name`, which stand together in the table; NULL and 0 if there are none. Static. */
+/* The overloads of `name`, which stand together in the table; NULL and 0 if there are none. Static.
+ */
 const struct cel_overload *cel_overloads_find(struct str name, uint32_t *ret_count);
 /* int(), string() and the like: on a constant they are computed when compiling, as cel-go does. */
 bool cel_function_is_conversion(enum cel_function function);

@@ -5,8 +5,8 @@
 #include "eval.h"
 
 /* operators.c */
-cel_function_impl cel_not, cel_negate, cel_in, cel_equals, cel_not_equals, cel_less,
-    cel_less_equal, cel_greater, cel_greater_equal;
+cel_function_impl cel_not, cel_negate, cel_in, cel_equals, cel_not_equals, cel_less, cel_less_equal,
+    cel_greater, cel_greater_equal;
 /* arithmetic.c */
 cel_function_impl cel_add, cel_subtract, cel_multiply, cel_divide, cel_modulo;
 /* convert.c */
@@ -24,8 +24,8 @@ cel_function_impl cel_distinct, cel_first, cel_last, cel_flatten, cel_includes, 
 cel_function_impl cel_time_part;
 /* amount_fn.c */
 cel_function_impl cel_quantity_add, cel_quantity_sub, cel_as_float, cel_as_integer, cel_is_integer,
-    cel_compare_to, cel_is_greater_than, cel_is_less_than, cel_sign, cel_quantity,
-    cel_is_quantity, cel_semver, cel_is_semver, cel_version_part;
+    cel_compare_to, cel_is_greater_than, cel_is_less_than, cel_sign, cel_quantity, cel_is_quantity,
+    cel_semver, cel_is_semver, cel_version_part;
 /* optional_fn.c */
 cel_function_impl cel_has_value, cel_optional_none, cel_optional_of, cel_optional_of_non_zero,
     cel_optional_unwrap, cel_optional_value, cel_map_insert;

@@ -152,14 +152,14 @@ static bool read_operator(struct cel_lexer *lexer, enum cel_token_kind *ret_kind
         char text[3];
         enum cel_token_kind kind;
     } operators[] = {
-        {"==", CEL_TOK_EQUAL},      {"!=", CEL_TOK_NOT_EQUAL},     {"<=", CEL_TOK_LESS_EQUAL},
-        {">=", CEL_TOK_GREATER_EQUAL}, {"&&", CEL_TOK_AND},        {"||", CEL_TOK_OR},
-        {"<", CEL_TOK_LESS},        {">", CEL_TOK_GREATER},        {"[", CEL_TOK_LBRACKET},
-        {"]", CEL_TOK_RBRACKET},    {"{", CEL_TOK_LBRACE},         {"}", CEL_TOK_RBRACE},
-        {"(", CEL_TOK_LPAREN},      {")", CEL_TOK_RPAREN},         {".", CEL_TOK_DOT},
-        {",", CEL_TOK_COMMA},       {"-", CEL_TOK_MINUS},          {"!", CEL_TOK_NOT},
-        {"?", CEL_TOK_QUESTION},    {":", CEL_TOK_COLON},          {"+", CEL_TOK_PLUS},
-        {"*", CEL_TOK_STAR},        {"/", CEL_TOK_SLASH},          {"%", CEL_TOK_PERCENT},
+        {"==", CEL_TOK_EQUAL},         {"!=", CEL_TOK_NOT_EQUAL}, {"<=", CEL_TOK_LESS_EQUAL},
+        {">=", CEL_TOK_GREATER_EQUAL}, {"&&", CEL_TOK_AND},       {"||", CEL_TOK_OR},
+        {"<", CEL_TOK_LESS},           {">", CEL_TOK_GREATER},    {"[", CEL_TOK_LBRACKET},
+        {"]", CEL_TOK_RBRACKET},       {"{", CEL_TOK_LBRACE},     {"}", CEL_TOK_RBRACE},
+        {"(", CEL_TOK_LPAREN},         {")", CEL_TOK_RPAREN},     {".", CEL_TOK_DOT},
+        {",", CEL_TOK_COMMA},          {"-", CEL_TOK_MINUS},      {"!", CEL_TOK_NOT},
+        {"?", CEL_TOK_QUESTION},       {":", CEL_TOK_COLON},      {"+", CEL_TOK_PLUS},
+        {"*", CEL_TOK_STAR},           {"/", CEL_TOK_SLASH},      {"%", CEL_TOK_PERCENT},
     };
     for (size_t i = 0; i < ARRAY_COUNT(operators); i++) {
         const char *text = operators[i].text;
@@ -188,37 +188,51 @@ static bool read_quoted_ident(struct cel_lexer *lexer, struct str *ret_text)
     return true;
 }
 
+/* Strings, bytes and quoted names; *ret_kind is CEL_TOK_END if none of them is here. */
+static struct rc read_quoted(struct cel_lexer *lexer, enum cel_token_kind *ret_kind,
+                             struct str *ret_text, struct err *err)
+{
+    bool is_bytes = false;
+    bool is_raw = false;
+    size_t prefix = literal_prefix(lexer, &is_bytes, &is_raw);
+    *ret_kind = CEL_TOK_END;
+    if (is_quote(peek(lexer, prefix))) {
+        lexer->at += prefix;
+        TRY(cel_literal_read(lexer, is_bytes, is_raw, ret_text, err));
+        *ret_kind = is_bytes ? CEL_TOK_BYTES : CEL_TOK_STRING;
+    } else if (peek(lexer, 0) == '`' && read_quoted_ident(lexer, ret_text)) {
+        *ret_kind = CEL_TOK_QUOTED_IDENT;
+    }
+    return RC_SUCCESS;
+}
+
+static enum cel_token_kind read_word(struct cel_lexer *lexer)
+{
+    size_t start = lexer->at;
+    while (is_letter(peek(lexer, 0)) || is_digit(peek(lexer, 0))) {
+        lexer->at++;
+    }
+    return word_kind((struct str){lexer->source.ptr + start, lexer->at - start});
+}
+
 struct rc cel_lexer_next(struct cel_lexer *lexer, struct cel_token *ret_token, struct err *err)
 {
     skip_blanks(lexer);
     size_t start = lexer->at;
     struct cel_token token = {.kind = CEL_TOK_END, .position = (uint32_t)start};
     char c = peek(lexer, 0);
-    bool is_bytes = false;
-    bool is_raw = false;
-    size_t prefix = literal_prefix(lexer, &is_bytes, &is_raw);
     if (start >= lexer->source.len) {
         token.text = STR("the end");
         *ret_token = token;
         return RC_SUCCESS;
     }
-    if (is_quote(peek(lexer, prefix))) {
-        lexer->at += prefix;
-        TRY(cel_literal_read(lexer, is_bytes, is_raw, &token.text, err));
-        token.kind = is_bytes ? CEL_TOK_BYTES : CEL_TOK_STRING;
-        *ret_token = token;
-        return RC_SUCCESS;
-    }
-    if (c == '`' && read_quoted_ident(lexer, &token.text)) {
-        token.kind = CEL_TOK_QUOTED_IDENT;
+    TRY(read_quoted(lexer, &token.kind, &token.text, err));
+    if (token.kind != CEL_TOK_END) {
         *ret_token = token;
         return RC_SUCCESS;
     }
     if (is_letter(c)) {
-        while (is_letter(peek(lexer, 0)) || is_digit(peek(lexer, 0))) {
-            lexer->at++;
-        }
-        token.kind = word_kind((struct str){lexer->source.ptr + start, lexer->at - start});
+        token.kind = read_word(lexer);
     } else if (is_digit(c) || (c == '.' && is_digit(peek(lexer, 1)))) {
         token.kind = read_number(lexer);
     } else if (!read_operator(lexer, &token.kind)) {

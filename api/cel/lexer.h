@@ -59,6 +59,7 @@ NODISCARD struct rc cel_lexer_next(struct cel_lexer *lexer, struct cel_token *re
                                    struct err *err);
 /* "line:column" of a byte offset, both from 1, columns in characters; in the arena. */
 struct str cel_position_text(struct arena *arena, struct str source, uint32_t position);
-/* Reads the literal at `at` (a quote, or r, b and a quote), puts its value, unescaped, into the arena. */
+/* Reads the literal at `at` (a quote, or r, b and a quote), puts its value, unescaped, into the
+ * arena. */
 NODISCARD struct rc cel_literal_read(struct cel_lexer *lexer, bool is_bytes, bool is_raw,
                                      struct str *ret_value, struct err *err);

@@ -58,8 +58,7 @@ struct cel_value cel_list_concat(struct cel_eval *ev, const struct cel_list *a,
     if (b->count == 0) {
         return (struct cel_value){.kind = CEL_LIST, .list = a};
     }
-    if (buffer == NULL || buffer->used != a->count ||
-        buffer->capacity - buffer->used < b->count) {
+    if (buffer == NULL || buffer->used != a->count || buffer->capacity - buffer->used < b->count) {
         return grow_and_append(ev, a, b);
     }
     struct cel_list *list = cel_alloc(ev, 1, sizeof(*list));
@@ -99,7 +98,7 @@ bool cel_list_index(struct cel_eval *ev, struct cel_value index, int64_t *ret_in
         *ret_index = (int64_t)index.real;
         return true;
     }
-    *ret_error = cel_fault(ev, "a list's index is a whole number, this is a",
-                           cel_kind_name(index.kind));
+    *ret_error =
+        cel_fault(ev, "a list's index is a whole number, this is a", cel_kind_name(index.kind));
     return false;
 }

@@ -1,4 +1,5 @@
-/* Lists and sets. Source: k8s.io/apiserver/pkg/cel/library/lists.go, cel-go ext/lists.go, ext/sets.go. */
+/* Lists and sets. Source: k8s.io/apiserver/pkg/cel/library/lists.go, cel-go ext/lists.go,
+ * ext/sets.go. */
 #include "impl.h"
 #include "tallyman/base/limits.h"
 
@@ -8,8 +9,7 @@ static struct cel_value list_or_stop(struct cel_eval *ev, const struct cel_value
     return items == NULL ? cel_stop(ev, RC_LIMIT, NULL) : cel_list_value(ev, items, count);
 }
 
-static struct cel_value optional_at(struct cel_eval *ev, const struct cel_value *args,
-                                    bool is_last)
+static struct cel_value optional_at(struct cel_eval *ev, const struct cel_value *args, bool is_last)
 {
     struct cel_value value = {.kind = CEL_OPTIONAL, .optional = NULL};
     if (args[0].kind != CEL_LIST) {

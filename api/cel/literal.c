@@ -47,7 +47,35 @@ static char simple_escape(char c)
     return '\0';
 }
 
-/* Reads the escape whose backslash is at *at; -1: not one. *ret_is_byte: one byte, not a character. */
+/* How the digits of an escape are written; count 0: it is none. */
+struct numeric_escape {
+    size_t skip; /* what stands before the digits */
+    size_t count;
+    int base;
+};
+
+static struct numeric_escape numeric_escape(char c, bool is_bytes)
+{
+    struct numeric_escape escape = {.skip = 2, .base = 16};
+    if (c == 'x' || c == 'X') {
+        escape.count = 2;
+    } else if (c == 'u' && !is_bytes) {
+        escape.count = 4;
+    } else if (c == 'U' && !is_bytes) {
+        escape.count = 8;
+    } else if (c >= '0' && c <= '3') {
+        escape = (struct numeric_escape){.skip = 1, .count = 3, .base = 8};
+    }
+    return escape;
+}
+
+static bool is_character(int64_t value)
+{
+    return value <= 0x10ffff && (value < 0xd800 || value > 0xdfff);
+}
+
+/* Reads the escape whose backslash is at *at; -1: not one. *ret_is_byte: one byte, not a character.
+ */
 static int64_t read_escape(struct str text, size_t *at, bool is_bytes, bool *ret_is_byte)
 {
     *ret_is_byte = false;
@@ -57,29 +85,13 @@ static int64_t read_escape(struct str text, size_t *at, bool is_bytes, bool *ret
         *at += 2;
         return (unsigned char)simple;
     }
-    size_t skip = 2;
-    size_t count = 0;
-    int base = 16;
-    if (c == 'x' || c == 'X') {
-        count = 2;
-    } else if (c == 'u' && !is_bytes) {
-        count = 4;
-    } else if (c == 'U' && !is_bytes) {
-        count = 8;
-    } else if (c >= '0' && c <= '3') {
-        skip = 1;
-        count = 3;
-        base = 8;
-    } else {
-        return -1;
-    }
-    int64_t value = digits_value(text, *at + skip, count, base);
-    bool is_character = value >= 0 && value <= 0x10ffff && (value < 0xd800 || value > 0xdfff);
-    if (value < 0 || (!is_bytes && !is_character)) {
+    struct numeric_escape escape = numeric_escape(c, is_bytes);
+    int64_t value = digits_value(text, *at + escape.skip, escape.count, escape.base);
+    if (escape.count == 0 || value < 0 || (!is_bytes && !is_character(value))) {
         return -1;
     }
     *ret_is_byte = is_bytes;
-    *at += skip + count;
+    *at += escape.skip + escape.count;
     return value;
 }
 
@@ -142,8 +154,8 @@ struct rc cel_literal_read(struct cel_lexer *lexer, bool is_bytes, bool is_raw,
     struct str source = lexer->source;
     size_t start = lexer->at;
     char quote = source.ptr[start];
-    bool is_triple = start + 2 < source.len && source.ptr[start + 1] == quote &&
-                     source.ptr[start + 2] == quote;
+    bool is_triple =
+        start + 2 < source.len && source.ptr[start + 1] == quote && source.ptr[start + 2] == quote;
     size_t quotes = is_triple ? 3 : 1;
     size_t end = find_end(source, start + quotes, quote, is_triple, is_raw);
     if (end >= source.len && is_triple) {

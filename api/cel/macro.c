@@ -91,8 +91,9 @@ static struct rc expand_has(struct expansion *m, struct cel_node **ret_node, str
         return cel_parser_fail(m->parser, arg->position, err,
                                "has() takes a field, as in has(device.attributes[\"a\"].b)");
     }
-    TRY(make(m, (struct cel_node_request){.kind = CEL_SELECT, .name = arg->name,
-                                          .args = {arg->args[0]}}, ret_node, err));
+    TRY(make(
+        m, (struct cel_node_request){.kind = CEL_SELECT, .name = arg->name, .args = {arg->args[0]}},
+        ret_node, err));
     (*ret_node)->is_test = true;
     return RC_SUCCESS;
 }
@@ -110,14 +111,18 @@ static struct rc expand_quantifier(struct expansion *m, bool is_all, struct cel_
     TRY(make_literal(m, cel_bool(is_all), &fold.init, err));
     fold.condition = accu;
     if (!is_all) {
-        TRY(make_call(m, (struct cel_node_request){.function = CEL_FN_NOT, .name = STR("!_"),
-                                                   .args = {accu}}, &fold.condition, err));
+        TRY(make_call(
+            m, (struct cel_node_request){.function = CEL_FN_NOT, .name = STR("!_"), .args = {accu}},
+            &fold.condition, err));
     }
-    TRY(make_call(m, (struct cel_node_request){.function = CEL_FN_NOT_STRICTLY_FALSE,
-                                               .name = STR("@not_strictly_false"),
-                                               .args = {fold.condition}}, &fold.condition, err));
-    TRY(make(m, (struct cel_node_request){.kind = is_all ? CEL_AND : CEL_OR,
-                                          .args = {accu, predicate}}, &fold.step, err));
+    TRY(make_call(m,
+                  (struct cel_node_request){.function = CEL_FN_NOT_STRICTLY_FALSE,
+                                            .name = STR("@not_strictly_false"),
+                                            .args = {fold.condition}},
+                  &fold.condition, err));
+    TRY(make(
+        m, (struct cel_node_request){.kind = is_all ? CEL_AND : CEL_OR, .args = {accu, predicate}},
+        &fold.step, err));
     fold.result = accu;
     return make_fold(m, fold, ret_node, err);
 }
@@ -159,18 +164,24 @@ static struct rc expand_count(struct expansion *m, struct cel_node *predicate,
     TRY(make_literal(m, cel_int(0), &fold.init, err));
     TRY(make_literal(m, cel_bool(true), &fold.condition, err));
     TRY(make_literal(m, cel_int(1), &one, err));
-    TRY(make_call(m, (struct cel_node_request){.function = CEL_FN_ADD, .name = STR("_+_"),
-                                               .args = {accu, one}}, &fold.step, err));
-    TRY(make(m, (struct cel_node_request){.kind = CEL_TERNARY, .function = CEL_FN_TERNARY,
-                                          .name = STR("_?_:_"),
-                                          .args = {predicate, fold.step, accu}}, &fold.step, err));
-    TRY(make_call(m, (struct cel_node_request){.function = CEL_FN_EQUAL, .name = STR("_==_"),
-                                               .args = {accu, one}}, &fold.result, err));
+    TRY(make_call(
+        m,
+        (struct cel_node_request){.function = CEL_FN_ADD, .name = STR("_+_"), .args = {accu, one}},
+        &fold.step, err));
+    TRY(make(m,
+             (struct cel_node_request){.kind = CEL_TERNARY,
+                                       .function = CEL_FN_TERNARY,
+                                       .name = STR("_?_:_"),
+                                       .args = {predicate, fold.step, accu}},
+             &fold.step, err));
+    TRY(make_call(m,
+                  (struct cel_node_request){
+                      .function = CEL_FN_EQUAL, .name = STR("_==_"), .args = {accu, one}},
+                  &fold.result, err));
     return make_fold(m, fold, ret_node, err);
 }
 
-static struct rc expand_exists_one(struct expansion *m, struct cel_node **ret_node,
-                                   struct err *err)
+static struct rc expand_exists_one(struct expansion *m, struct cel_node **ret_node, struct err *err)
 {
     TRY(take_variable(m, 0, &m->variable, err));
     return expand_count(m, m->args[1], ret_node, err);
@@ -184,9 +195,8 @@ static struct rc expand_exists_one2(struct expansion *m, struct cel_node **ret_n
 }
 
 /* accu + [item], only where `filter` holds unless it is NULL. */
-static struct rc expand_collect(struct expansion *m, struct cel_node *filter,
-                                struct cel_node *item, struct cel_node **ret_node,
-                                struct err *err)
+static struct rc expand_collect(struct expansion *m, struct cel_node *filter, struct cel_node *item,
+                                struct cel_node **ret_node, struct err *err)
 {
     struct cel_fold fold = {.iter_var = m->variable,
                             .iter_var2 = m->variable2,
@@ -198,13 +208,17 @@ static struct rc expand_collect(struct expansion *m, struct cel_node *filter,
     TRY(make(m, (struct cel_node_request){.kind = CEL_LIST_OF}, &fold.init, err));
     TRY(make_literal(m, cel_bool(true), &fold.condition, err));
     TRY(make(m, (struct cel_node_request){.kind = CEL_LIST_OF, .args = {item}}, &list, err));
-    TRY(make_call(m, (struct cel_node_request){.function = CEL_FN_ADD, .name = STR("_+_"),
-                                               .args = {accu, list}}, &fold.step, err));
+    TRY(make_call(
+        m,
+        (struct cel_node_request){.function = CEL_FN_ADD, .name = STR("_+_"), .args = {accu, list}},
+        &fold.step, err));
     if (filter != NULL) {
-        TRY(make(m, (struct cel_node_request){.kind = CEL_TERNARY, .function = CEL_FN_TERNARY,
-                                              .name = STR("_?_:_"),
-                                              .args = {filter, fold.step, accu}}, &fold.step,
-                 err));
+        TRY(make(m,
+                 (struct cel_node_request){.kind = CEL_TERNARY,
+                                           .function = CEL_FN_TERNARY,
+                                           .name = STR("_?_:_"),
+                                           .args = {filter, fold.step, accu}},
+                 &fold.step, err));
     }
     fold.result = accu;
     return make_fold(m, fold, ret_node, err);
@@ -242,7 +256,8 @@ static struct rc expand_insert(struct expansion *m, bool is_entry, struct cel_no
     TRY(make_ident(m, ACCUMULATOR, &accu, err));
     TRY(make(m, (struct cel_node_request){.kind = CEL_MAP_OF}, &fold.init, err));
     TRY(make_literal(m, cel_bool(true), &fold.condition, err));
-    struct cel_node_request insert = {.function = CEL_FN_MAP_INSERT, .name = STR("cel.@mapInsert"),
+    struct cel_node_request insert = {.function = CEL_FN_MAP_INSERT,
+                                      .name = STR("cel.@mapInsert"),
                                       .args = {accu, m->args[m->count - 1]}};
     if (!is_entry) {
         TRY(make_ident(m, m->variable, &insert.args[1], err));
@@ -250,10 +265,12 @@ static struct rc expand_insert(struct expansion *m, bool is_entry, struct cel_no
     }
     TRY(make_call(m, insert, &fold.step, err));
     if (m->count == 4) {
-        TRY(make(m, (struct cel_node_request){.kind = CEL_TERNARY, .function = CEL_FN_TERNARY,
-                                              .name = STR("_?_:_"),
-                                              .args = {m->args[2], fold.step, accu}}, &fold.step,
-                 err));
+        TRY(make(m,
+                 (struct cel_node_request){.kind = CEL_TERNARY,
+                                           .function = CEL_FN_TERNARY,
+                                           .name = STR("_?_:_"),
+                                           .args = {m->args[2], fold.step, accu}},
+                 &fold.step, err));
     }
     fold.result = accu;
     return make_fold(m, fold, ret_node, err);
@@ -295,7 +312,8 @@ static struct rc expand_bind(struct expansion *m, struct cel_node **ret_node, st
     return make_binding(m, m->args[0]->name, m->args[1], m->args[2], ret_node, err);
 }
 
-/* target.hasValue() ? body with the value, in an optional again unless `is_flat` : optional.none() */
+/* target.hasValue() ? body with the value, in an optional again unless `is_flat` : optional.none()
+ */
 static struct rc expand_optional(struct expansion *m, bool is_flat, struct cel_node **ret_node,
                                  struct err *err)
 {
@@ -304,8 +322,8 @@ static struct rc expand_optional(struct expansion *m, bool is_flat, struct cel_n
         return cel_parser_fail(m->parser, m->args[0]->position, err,
                                "optMap() and optFlatMap() take a variable's name first");
     }
-    struct cel_node_request request = {.name = STR("hasValue"), .is_member = true,
-                                       .args = {m->target}};
+    struct cel_node_request request = {
+        .name = STR("hasValue"), .is_member = true, .args = {m->target}};
     TRY(make_call(m, request, &parts[0], err));
     request.name = STR("value");
     TRY(make_call(m, request, &parts[3], err));
@@ -316,10 +334,12 @@ static struct rc expand_optional(struct expansion *m, bool is_flat, struct cel_n
     }
     request = (struct cel_node_request){.name = STR("optional.none")};
     TRY(make_call(m, request, &parts[2], err));
-    return make(m, (struct cel_node_request){.kind = CEL_TERNARY, .function = CEL_FN_TERNARY,
-                                             .name = STR("_?_:_"),
-                                             .args = {parts[0], parts[1], parts[2]}}, ret_node,
-                err);
+    return make(m,
+                (struct cel_node_request){.kind = CEL_TERNARY,
+                                          .function = CEL_FN_TERNARY,
+                                          .name = STR("_?_:_"),
+                                          .args = {parts[0], parts[1], parts[2]}},
+                ret_node, err);
 }
 
 static struct rc expand_opt_map(struct expansion *m, struct cel_node **ret_node, struct err *err)
@@ -346,9 +366,11 @@ static struct rc expand_sort_by(struct expansion *m, struct cel_node **ret_node,
     TRY(make_ident(m, input, &ident, err));
     m->target = ident;
     TRY(expand_map(m, &keys, err));
-    TRY(make_call(m, (struct cel_node_request){.name = STR("@sortByAssociatedKeys"),
-                                               .is_member = true, .args = {ident, keys}}, &call,
-                  err));
+    TRY(make_call(m,
+                  (struct cel_node_request){.name = STR("@sortByAssociatedKeys"),
+                                            .is_member = true,
+                                            .args = {ident, keys}},
+                  &call, err));
     return make_binding(m, input, target, call, ret_node, err);
 }
 
@@ -386,7 +408,7 @@ struct rc cel_macro_expand(struct cel_parser *parser, struct cel_node **node, st
     uint32_t receiver = call->is_member ? 1 : 0;
     struct expansion m = {.parser = parser,
                           .target = call->is_member ? call->args[0] : NULL,
-                          .args = call->args + receiver,
+                          .args = call->is_member ? call->args + 1 : call->args,
                           .count = call->arg_count - receiver,
                           .position = call->position};
     for (size_t i = 0; i < ARRAY_COUNT(macros); i++) {

@@ -215,8 +215,7 @@ static bool find_number(struct cel_eval *ev, const struct cel_map *map, struct c
         return d >= 0 && d < 0x1p64 && trunc(d) == d &&
                find_exact(ev, map, cel_uint((uint64_t)d), ret_value);
     case CEL_INT:
-        return key.integer >= 0 &&
-               find_exact(ev, map, cel_uint((uint64_t)key.integer), ret_value);
+        return key.integer >= 0 && find_exact(ev, map, cel_uint((uint64_t)key.integer), ret_value);
     case CEL_UINT:
         return key.uinteger <= INT64_MAX &&
                find_exact(ev, map, cel_int((int64_t)key.uinteger), ret_value);

@@ -38,8 +38,8 @@ struct cel_fold {
 };
 
 struct cel_qualifier {
-    struct cel_value key;       /* when `index` is NULL */
-    struct cel_node *index;     /* evaluated each time */
+    struct cel_value key;   /* when `index` is NULL */
+    struct cel_node *index; /* evaluated each time */
     bool is_optional;
 };
 
@@ -50,6 +50,7 @@ struct cel_node {
     bool is_member;
     bool is_test;
     bool is_optional;
+    bool is_branch; /* of a ternary: an optional has() isn't made a bool there, as in cel-go */
     bool is_checked;
     bool is_planned;
     bool is_constant;
@@ -60,11 +61,11 @@ struct cel_node {
     uint32_t arg_count;
     struct str name;
     struct cel_node **args;
-    bool *optionals;                 /* CEL_LIST_OF, CEL_MAP_OF; NULL: none */
-    struct cel_fold *fold;           /* CEL_FOLD */
+    bool *optionals;                  /* CEL_LIST_OF, CEL_MAP_OF; NULL: none */
+    struct cel_fold *fold;            /* CEL_FOLD */
     struct cel_qualifier *qualifiers; /* CEL_CHAIN; args[0] is the root */
     uint32_t qualifier_count;
-    const struct cel_regex *regex;   /* a constant pattern, compiled */
+    const struct cel_regex *regex; /* a constant pattern, compiled */
     const struct cel_type *type;
     struct cel_value value;
 };

@@ -90,8 +90,8 @@ struct cel_value cel_optional_value(struct cel_eval *ev, UNUSED const struct cel
 }
 
 /* transformMap(): a key may come once only. */
-static struct cel_value insert(struct cel_eval *ev, const struct cel_map *map,
-                               struct cel_value key, struct cel_value value)
+static struct cel_value insert(struct cel_eval *ev, const struct cel_map *map, struct cel_value key,
+                               struct cel_value value)
 {
     if (key.kind == CEL_BYTES || key.kind == CEL_SEMVER) {
         return cel_stop(ev, RC_INVALID, "bytes and versions can't be a map's key");

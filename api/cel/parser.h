@@ -36,3 +36,27 @@ NODISCARD struct rc cel_parser_fail(struct cel_parser *parser, uint32_t position
 /* Expands the call if it is a macro; else leaves *node as it is. */
 NODISCARD struct rc cel_macro_expand(struct cel_parser *parser, struct cel_node **node,
                                      struct err *err);
+
+/* parser.c, for parser_primary.c */
+struct cel_node_list {
+    struct cel_node **items;
+    bool *optionals;
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t optional_capacity;
+    bool has_optionals;
+};
+void cel_node_list_add(struct cel_parser *parser, struct cel_node_list *list, struct cel_node *node,
+                       bool is_optional);
+NODISCARD struct rc cel_parser_advance(struct cel_parser *parser, struct err *err);
+NODISCARD struct rc cel_parser_expect(struct cel_parser *parser, enum cel_token_kind kind,
+                                      const char *wanted, struct err *err);
+NODISCARD struct rc cel_parser_unexpected(struct cel_parser *parser, const char *wanted,
+                                          struct err *err);
+NODISCARD struct rc cel_parse_expression(struct cel_parser *parser, struct cel_node **ret_node,
+                                         struct err *err);
+/* parser_primary.c: a primary with all that follows it, and a number with its sign. */
+NODISCARD struct rc cel_parse_member(struct cel_parser *parser, struct cel_node **ret_node,
+                                     struct err *err);
+NODISCARD struct rc cel_parse_signed(struct cel_parser *parser, struct cel_node **ret_node,
+                                     struct err *err);

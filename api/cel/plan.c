@@ -8,8 +8,7 @@ struct plan {
     struct cel_eval ev; /* for constants; it has no device */
 };
 
-static struct rc plan_node(struct plan *p, struct cel_node *node, bool in_format,
-                           struct err *err);
+static struct rc plan_node(struct plan *p, struct cel_node *node, bool in_format, struct err *err);
 
 static bool is_constant(const struct cel_node *node)
 {
@@ -96,8 +95,7 @@ static void plan_in(struct cel_node *node)
     }
     node->is_const_set = true;
     for (uint32_t i = 0; i < list->value.list->count; i++) {
-        node->is_const_set =
-            node->is_const_set && is_hashable(list->value.list->items[i].kind);
+        node->is_const_set = node->is_const_set && is_hashable(list->value.list->items[i].kind);
     }
 }
 
@@ -179,8 +177,7 @@ static struct rc plan_chain(struct plan *p, struct cel_node *node, struct err *e
 
 static struct rc plan_fold(struct plan *p, struct cel_fold *fold, bool in_format, struct err *err)
 {
-    struct cel_node *parts[] = {fold->range, fold->init, fold->condition, fold->step,
-                                fold->result};
+    struct cel_node *parts[] = {fold->range, fold->init, fold->condition, fold->step, fold->result};
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
         TRY(plan_node(p, parts[i], in_format, err));
     }
@@ -200,11 +197,14 @@ static struct rc plan_kind(struct plan *p, struct cel_node *node, bool in_format
         return plan_call(p, node, err);
     case CEL_FOLD:
         return plan_fold(p, node->fold, in_format, err);
+    case CEL_TERNARY:
+        node->args[1]->is_branch = true;
+        node->args[2]->is_branch = true;
+        return RC_SUCCESS;
     case CEL_LITERAL:
     case CEL_IDENT:
     case CEL_AND:
     case CEL_OR:
-    case CEL_TERNARY:
     case CEL_CHAIN:
         break;
     }

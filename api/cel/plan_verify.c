@@ -51,9 +51,8 @@ static bool fits_text(const struct cel_node *node)
     if (!cel_clause_takes('s', node->type->kind)) {
         return false;
     }
-    for (uint32_t i = 0; (node->kind == CEL_LIST_OF || node->kind == CEL_MAP_OF) &&
-                         i < node->arg_count;
-         i++) {
+    for (uint32_t i = 0;
+         (node->kind == CEL_LIST_OF || node->kind == CEL_MAP_OF) && i < node->arg_count; i++) {
         if (!fits_text(node->args[i])) {
             return false;
         }
@@ -81,15 +80,16 @@ struct rc cel_verify_format(struct cel_check *check, struct cel_node *call, stru
                                   list->arg_count);
         }
         struct cel_node *arg = list->args[next++];
-        bool fits = clause.verb == 's' ? fits_text(arg)
-                                       : cel_clause_takes(clause.verb, arg->type->kind);
+        bool fits =
+            clause.verb == 's' ? fits_text(arg) : cel_clause_takes(clause.verb, arg->type->kind);
         if (!fits) {
             return cel_check_fail(check, arg, err, "format() can't write a %.*s as %%%c",
                                   STR_ARG(cel_type_text(check->arena, arg->type)), clause.verb);
         }
     }
     if (state == CEL_CLAUSE_BAD) {
-        return cel_check_fail(check, call, err, "format() knows %%s %%d %%f %%e %%b %%x %%X %%o "
+        return cel_check_fail(check, call, err,
+                              "format() knows %%s %%d %%f %%e %%b %%x %%X %%o "
                               "and %%%%");
     }
     return next == list->arg_count

@@ -17,9 +17,8 @@ struct cel_program {
 
 static struct rc compile(struct cel_program *program, struct err *err)
 {
-    struct cel_check check = {.arena = &program->arena,
-                              .source = program->source,
-                              .solver = {.arena = &program->arena}};
+    struct cel_check check = {
+        .arena = &program->arena, .source = program->source, .solver = {.arena = &program->arena}};
     TRY(cel_parse(&program->arena, program->source, &program->root, err));
     TRY(cel_check_tree(&check, program->root, err));
     program->slot_count = check.slot_count;
@@ -69,15 +68,19 @@ struct rc cel_matches(const struct cel_program *program, const struct cel_device
 {
     struct str bad;
     if (!cel_device_is_sound(device->device, &bad)) {
-        return err_set(err, RC_INVALID, "attribute %.*s of device %.*s isn't a semantic version "
-                       "such as 1.2.3, nor any other value", STR_ARG(bad),
-                       STR_ARG(device->device->name));
+        return err_set(err, RC_INVALID,
+                       "attribute %.*s of device %.*s isn't a semantic version "
+                       "such as 1.2.3, nor any other value",
+                       STR_ARG(bad), STR_ARG(device->device->name));
     }
     struct cel_eval ev = {.device = device, .scratch = scratch};
     ev.slots = ARENA_ARRAY(scratch, struct cel_slot, program->slot_count);
     struct cel_value value = cel_eval_node(&ev, program->root);
     if (ev.stop != RC_OK) {
         return err_set(err, ev.stop, "the expression can't be evaluated: %s", ev.stop_text);
+    }
+    while (value.kind == CEL_OPTIONAL && value.optional != NULL) {
+        value = *value.optional;
     }
     if (value.kind == CEL_ERROR) {
         return fault_text(program, value.fault, scratch, err);

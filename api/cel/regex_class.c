@@ -14,8 +14,7 @@ static struct rc fail(struct err *err, const char *what)
 void cel_regex_set_add(struct arena *arena, struct cel_regex_set *set, uint32_t first,
                        uint32_t last)
 {
-    set->ranges =
-        arena_grow(arena, set->ranges, set->count, &set->capacity, sizeof(*set->ranges));
+    set->ranges = arena_grow(arena, set->ranges, set->count, &set->capacity, sizeof(*set->ranges));
     set->ranges[set->count++] = (struct cel_regex_range){first, last};
 }
 
@@ -128,9 +127,10 @@ static struct rc read_named(struct cel_regex_source *s, struct cel_regex_set *se
 
 static int digit_value(char c, int base)
 {
-    int value = c >= '0' && c <= '9' ? c - '0'
+    int value = c >= '0' && c <= '9'   ? c - '0'
                 : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                : c >= 'A' && c <= 'F' ? c - 'A' + 10 : 99;
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : 99;
     return value < base ? value : -1;
 }
 
@@ -159,8 +159,7 @@ static struct rc read_hex(struct cel_regex_source *s, uint32_t *ret_char, struct
 static bool read_octal(struct cel_regex_source *s, uint32_t *ret_char)
 {
     char first = byte_at(s, 0);
-    if (first < '0' || first > '7' ||
-        (first != '0' && digit_value(byte_at(s, 1), 8) < 0)) {
+    if (first < '0' || first > '7' || (first != '0' && digit_value(byte_at(s, 1), 8) < 0)) {
         return false;
     }
     *ret_char = 0;
@@ -289,8 +288,8 @@ struct rc cel_regex_fold(struct cel_regex_source *s, struct cel_regex_set *set, 
     }
     for (uint32_t i = 0; i < count; i++) {
         struct cel_regex_range range = set->ranges[i];
-        bool is_sign = range.first == range.last &&
-                       (range.first == signs[0][0] || range.first == signs[1][0]);
+        bool is_sign =
+            range.first == range.last && (range.first == signs[0][0] || range.first == signs[1][0]);
         if (range.last >= 0x80 && range.last < CHARACTER_MAX && !is_sign) {
             return fail(err, "(?i) is not supported beyond ASCII");
         }

@@ -61,7 +61,7 @@ static bool run(struct search *search, size_t from)
 }
 
 struct cel_value cel_matches_regex(struct cel_eval *ev, const struct cel_node *node,
-                             const struct cel_value *args, UNUSED uint32_t count)
+                                   const struct cel_value *args, UNUSED uint32_t count)
 {
     struct search search = {.ev = ev};
     struct cel_value error;
@@ -85,14 +85,36 @@ struct cel_value cel_find(struct cel_eval *ev, const struct cel_node *node,
     return cel_string(str_take(str_skip(search.text, search.start), search.end - search.start));
 }
 
-/* An empty match right behind the one before doesn't count, as in Go. */
+/* Where the search goes on, and what was found last. */
+struct walk {
+    size_t at;
+    size_t last_end;
+    bool has_last;
+};
+
+/* Moves past the match; whether it counts: an empty one right behind the one before doesn't, as in
+ * Go. */
+static bool take_match(struct walk *walk, const struct search *found)
+{
+    bool counts = true;
+    if (found->end == walk->at) {
+        size_t one = utf8_length(str_skip(found->text, walk->at));
+        counts = !walk->has_last || walk->last_end != found->start;
+        walk->at += one == 0 ? 1 : one;
+    } else {
+        walk->at = found->end;
+    }
+    walk->has_last = true;
+    walk->last_end = found->end;
+    return counts;
+}
+
 struct cel_value cel_find_all(struct cel_eval *ev, const struct cel_node *node,
                               const struct cel_value *args, uint32_t count)
 {
     struct search search = {.ev = ev};
     struct cel_value result;
-    bool has_last = false;
-    size_t last_end = 0;
+    struct walk walk = {.at = 0};
     if (count == 3 && args[2].kind != CEL_INT) {
         return cel_no_overload(ev);
     }
@@ -101,24 +123,11 @@ struct cel_value cel_find_all(struct cel_eval *ev, const struct cel_node *node,
     }
     int64_t left = count == 3 ? args[2].integer : -1;
     result = cel_list_value(ev, NULL, 0);
-    for (size_t at = 0; at <= search.text.len && left != 0 && !cel_is_error(result);) {
-        if (!run(&search, at)) {
-            break;
-        }
-        size_t length = search.end - search.start;
-        bool counts = true;
-        if (search.end == at && length == 0) {
-            counts = !has_last || last_end != search.start;
-            size_t one = utf8_length(str_skip(search.text, at));
-            at += one == 0 ? 1 : one;
-        } else {
-            at = search.end;
-        }
-        has_last = true;
-        last_end = search.end;
-        if (counts) {
-            struct cel_value found =
-                cel_string(str_take(str_skip(search.text, search.start), length));
+    while (walk.at <= search.text.len && left != 0 && !cel_is_error(result) &&
+           run(&search, walk.at)) {
+        if (take_match(&walk, &search)) {
+            struct cel_value found = cel_string(
+                str_take(str_skip(search.text, search.start), search.end - search.start));
             struct cel_list one = {.items = &found, .count = 1};
             result = cel_list_concat(ev, result.list, &one);
             left -= left > 0 ? 1 : 0;

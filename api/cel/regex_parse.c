@@ -1,4 +1,5 @@
-/* Patterns to trees. Source: Go's regexp/syntax/parse.go with the flags that regexp.Compile sets. */
+/* Patterns to trees. Source: Go's regexp/syntax/parse.go with the flags that regexp.Compile sets.
+ */
 #include "regex.h"
 #include "utf8.h"
 
@@ -185,7 +186,9 @@ static struct rc parse_escape(struct parser *p, struct cel_regex_node **ret_node
     static const struct {
         char letter;
         enum cel_regex_assert kind;
-    } asserts[] = {{'A', CEL_RE_TEXT_START}, {'z', CEL_RE_TEXT_END}, {'b', CEL_RE_WORD_EDGE},
+    } asserts[] = {{'A', CEL_RE_TEXT_START},
+                   {'z', CEL_RE_TEXT_END},
+                   {'b', CEL_RE_WORD_EDGE},
                    {'B', CEL_RE_NO_WORD_EDGE}};
     for (size_t i = 0; i < ARRAY_COUNT(asserts); i++) {
         if (asserts[i].letter == c) {
@@ -237,8 +240,8 @@ static bool read_count(const struct parser *p, size_t *ahead, uint32_t *ret_coun
     uint32_t value = 0;
     size_t start = *ahead;
     while (peek(p, *ahead) >= '0' && peek(p, *ahead) <= '9') {
-        value = value > CEL_REGEX_REPEAT_MAX ? value
-                                             : value * 10 + (uint32_t)(peek(p, *ahead) - '0');
+        value =
+            value > CEL_REGEX_REPEAT_MAX ? value : value * 10 + (uint32_t)(peek(p, *ahead) - '0');
         (*ahead)++;
     }
     *ret_count = value;
@@ -266,6 +269,16 @@ static bool read_braces(const struct parser *p, struct cel_regex_node *repeat, s
     return peek(p, ahead) == '}';
 }
 
+/* Go takes counts up to 1000, the end not below the start. */
+static bool is_count_sound(const struct cel_regex_node *repeat)
+{
+    if (repeat->min > CEL_REGEX_REPEAT_MAX) {
+        return false;
+    }
+    return repeat->max == UINT32_MAX ||
+           (repeat->max <= CEL_REGEX_REPEAT_MAX && repeat->max >= repeat->min);
+}
+
 /* The repetition at the parser's place; *ret_bytes is 0 if there is none. */
 static struct rc read_repeat(struct parser *p, struct cel_regex_node *repeat, size_t *ret_bytes,
                              struct err *err)
@@ -282,9 +295,7 @@ static struct rc read_repeat(struct parser *p, struct cel_regex_node *repeat, si
     if (c != '{' || !read_braces(p, repeat, &bytes)) {
         return RC_SUCCESS;
     }
-    bool is_endless = repeat->max == UINT32_MAX;
-    if (repeat->min > CEL_REGEX_REPEAT_MAX ||
-        (!is_endless && (repeat->max > CEL_REGEX_REPEAT_MAX || repeat->max < repeat->min))) {
+    if (!is_count_sound(repeat)) {
         return fail(err, "a repeat count is above 1000, or its end below its start");
     }
     *ret_bytes = bytes;
@@ -342,8 +353,17 @@ static struct rc parse_atom(struct parser *p, struct cel_regex_node **ret_node, 
     return peek(p, 0) == '\\' ? parse_escape(p, ret_node, err) : parse_plain(p, ret_node, err);
 }
 
-static struct rc parse_sequence(struct parser *p, struct cel_regex_node **ret_node,
-                                struct err *err)
+/* A repetition right behind "(?i)" belongs to what stands before that. */
+static struct rc repeat_before_flags(struct parser *p, struct cel_regex_node *sequence,
+                                     struct err *err)
+{
+    if (sequence->count == 0) {
+        return RC_SUCCESS;
+    }
+    return parse_repeat(p, &sequence->children[sequence->count - 1], err);
+}
+
+static struct rc parse_sequence(struct parser *p, struct cel_regex_node **ret_node, struct err *err)
 {
     *ret_node = node_new(p, CEL_RE_N_CAT);
     while (!is_at_end(p) && peek(p, 0) != '|' && peek(p, 0) != ')') {
@@ -351,6 +371,7 @@ static struct rc parse_sequence(struct parser *p, struct cel_regex_node **ret_no
         bool is_quoted = peek(p, 0) == '\\' && peek(p, 1) == 'Q';
         TRY(parse_atom(p, &atom, err));
         if (atom == NULL) {
+            TRY(repeat_before_flags(p, *ret_node, err));
             continue;
         }
         if (is_quoted && atom->count > 1) {
@@ -387,8 +408,8 @@ static struct rc parse_either(struct parser *p, struct cel_regex_node **ret_node
     return RC_SUCCESS;
 }
 
-struct rc cel_regex_parse(struct arena *arena, struct str pattern,
-                          struct cel_regex_node **ret_node, struct err *err)
+struct rc cel_regex_parse(struct arena *arena, struct str pattern, struct cel_regex_node **ret_node,
+                          struct err *err)
 {
     struct parser parser = {.source = {.arena = arena, .pattern = pattern}};
     if (!utf8_is_sound(pattern)) {

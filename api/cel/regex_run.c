@@ -1,4 +1,5 @@
-/* Trees to programs, and the machine that runs them: all threads at once, one character at a time. */
+/* Trees to programs, and the machine that runs them: all threads at once, one character at a time.
+ */
 #include "regex.h"
 #include "utf8.h"
 
@@ -8,11 +9,13 @@ static struct rc emit(struct arena *arena, struct cel_regex *regex, struct cel_r
                       struct err *err)
 {
     if (regex->count >= CEL_REGEX_PROGRAM_MAX) {
-        return err_set(err, RC_LIMIT, "the pattern is too large: more than %d steps with its "
-                       "repeats written out", CEL_REGEX_PROGRAM_MAX);
+        return err_set(err, RC_LIMIT,
+                       "the pattern is too large: more than %d steps with its "
+                       "repeats written out",
+                       CEL_REGEX_PROGRAM_MAX);
     }
-    regex->steps = arena_grow(arena, regex->steps, regex->count, &regex->capacity,
-                              sizeof(*regex->steps));
+    regex->steps =
+        arena_grow(arena, regex->steps, regex->count, &regex->capacity, sizeof(*regex->steps));
     regex->steps[regex->count++] = step;
     return RC_SUCCESS;
 }

@@ -10,8 +10,8 @@
 void cel_text_add(struct cel_text *text, struct str piece)
 {
     if (text->len + piece.len > text->capacity) {
-        size_t capacity = text->capacity < TEXT_FIRST_CAPACITY ? TEXT_FIRST_CAPACITY
-                                                               : 2 * text->capacity;
+        size_t capacity =
+            text->capacity < TEXT_FIRST_CAPACITY ? TEXT_FIRST_CAPACITY : 2 * text->capacity;
         capacity = capacity < text->len + piece.len ? text->len + piece.len : capacity;
         char *grown = cel_alloc(text->ev, capacity, 1);
         if (grown == NULL) {
@@ -183,6 +183,26 @@ struct cel_value cel_trim(struct cel_eval *ev, UNUSED const struct cel_node *nod
     return cel_string(end == 0 ? STR("") : str_take(str_skip(text, start), end - start));
 }
 
+/* One replacement: what is before it, `new`, and after an empty `old` one character more. False: it
+ * was the last. */
+static bool replace_one(struct cel_text *text, struct str *rest, struct str old, struct str new)
+{
+    size_t at = old.len == 0 ? 0 : str_find(*rest, old);
+    if (at >= rest->len && old.len > 0) {
+        return false;
+    }
+    cel_text_add(text, str_take(*rest, at));
+    cel_text_add(text, new);
+    *rest = str_skip(*rest, at + old.len);
+    if (old.len == 0) {
+        size_t one = utf8_length(*rest);
+        cel_text_add(text, str_take(*rest, one));
+        *rest = str_skip(*rest, one);
+        return one > 0;
+    }
+    return true;
+}
+
 /* Go's strings.Replace: an empty `old` matches before each character and at the end. */
 struct cel_value cel_replace(struct cel_eval *ev, UNUSED const struct cel_node *node,
                              const struct cel_value *args, uint32_t count)
@@ -191,26 +211,11 @@ struct cel_value cel_replace(struct cel_eval *ev, UNUSED const struct cel_node *
         return cel_no_overload(ev);
     }
     struct str rest = args[0].text;
-    struct str old = args[1].text;
     struct cel_text text = {.ev = ev};
     int64_t left = count == 4 ? args[3].integer : -1;
-    while (left != 0 && ev->stop == RC_OK) {
-        size_t at = old.len == 0 ? 0 : str_find(rest, old);
-        if (at >= rest.len && old.len > 0) {
-            break;
-        }
-        cel_text_add(&text, str_take(rest, at));
-        cel_text_add(&text, args[2].text);
-        rest = str_skip(rest, at + old.len);
+    while (left != 0 && ev->stop == RC_OK &&
+           replace_one(&text, &rest, args[1].text, args[2].text)) {
         left -= left > 0 ? 1 : 0;
-        if (old.len == 0) {
-            size_t one = utf8_length(rest);
-            cel_text_add(&text, str_take(rest, one));
-            rest = str_skip(rest, one);
-            if (one == 0) {
-                break;
-            }
-        }
     }
     cel_text_add(&text, rest);
     return text_value(&text);
@@ -223,8 +228,7 @@ static uint32_t count_pieces(struct str text, struct str separator, int64_t limi
     if (separator.len == 0) {
         pieces = utf8_count(text);
     } else {
-        for (size_t at = str_find(text, separator); at < text.len;
-             at = str_find(text, separator)) {
+        for (size_t at = str_find(text, separator); at < text.len; at = str_find(text, separator)) {
             text = str_skip(text, at + separator.len);
             pieces++;
         }
@@ -353,6 +357,18 @@ struct cel_value cel_index_of(struct cel_eval *ev, UNUSED const struct cel_node 
     return at < rest.len ? cel_int(offset + utf8_count(str_take(rest, at))) : cel_int(-1);
 }
 
+/* The last place at or before byte `at` where `part` stands; in characters. */
+static struct cel_value search_back(struct str text, struct str part, size_t at)
+{
+    for (at++; at > 0; at--) {
+        bool is_start = ((unsigned char)text.ptr[at - 1] & 0xc0u) != 0x80u;
+        if (is_start && str_starts_with(str_skip(text, at - 1), part)) {
+            return cel_int(utf8_count(str_take(text, at - 1)));
+        }
+    }
+    return cel_int(-1);
+}
+
 struct cel_value cel_last_index_of(struct cel_eval *ev, UNUSED const struct cel_node *node,
                                    const struct cel_value *args, uint32_t count)
 {
@@ -365,20 +381,13 @@ struct cel_value cel_last_index_of(struct cel_eval *ev, UNUSED const struct cel_
     }
     struct str text = args[0].text;
     struct str part = args[1].text;
-    int64_t length = utf8_count(text);
-    if (count == 2 && part.len > 0 && text.len < part.len) {
+    if (count == 2 && text.len < part.len) {
         return cel_int(-1);
     }
-    int64_t offset = count == 3 ? args[2].integer : part.len == 0 ? length : length - 1;
+    int64_t last = (int64_t)utf8_count(text) - (part.len == 0 ? 0 : 1);
+    int64_t offset = count == 3 ? args[2].integer : last;
     if (index_is_known(ev, args, offset, &value)) {
         return value;
     }
-    for (size_t at = utf8_offset(text, (uint64_t)offset) + 1; at > 0; at--) {
-        struct str rest = str_skip(text, at - 1);
-        bool is_start = ((unsigned char)text.ptr[at - 1] & 0xc0u) != 0x80u;
-        if (is_start && str_starts_with(rest, part)) {
-            return cel_int(utf8_count(str_take(text, at - 1)));
-        }
-    }
-    return cel_int(-1);
+    return search_back(text, part, utf8_offset(text, (uint64_t)offset));
 }

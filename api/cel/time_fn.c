@@ -70,6 +70,26 @@ static bool take_date(struct str text, size_t *at, int64_t *ret_days)
     return true;
 }
 
+/* What stands behind a '.' or ','; digits beyond the ninth are dropped. */
+static bool take_nanos(struct str text, size_t *at, int32_t *ret_nanos)
+{
+    int32_t unit = 100000000;
+    int digit = take_digits(text, at, 1);
+    if (digit < 0) {
+        return false;
+    }
+    for (; digit >= 0; digit = take_digits(text, at, 1)) {
+        *ret_nanos += digit * unit;
+        unit /= 10;
+    }
+    return true;
+}
+
+static bool is_below(int value, int limit)
+{
+    return value >= 0 && value < limit;
+}
+
 /* hh:mm:ss, with a fraction; Go takes a single digit for the hour too. */
 static bool take_clock(struct str text, size_t *at, int64_t *ret_seconds, int32_t *ret_nanos)
 {
@@ -83,23 +103,13 @@ static bool take_clock(struct str text, size_t *at, int64_t *ret_seconds, int32_
     int minute = take_digits(text, at, 2);
     sound = sound && take_char(text, at, ':');
     int second = take_digits(text, at, 2);
-    if (!sound || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) {
+    if (!sound || !is_below(hour, 24) || !is_below(minute, 60) || !is_below(second, 60)) {
         return false;
     }
     *ret_seconds = hour * 3600 + minute * 60 + second;
     *ret_nanos = 0;
-    if (take_char(text, at, '.') || take_char(text, at, ',')) {
-        int32_t unit = 100000000;
-        int digit = take_digits(text, at, 1);
-        if (digit < 0) {
-            return false;
-        }
-        for (; digit >= 0; digit = take_digits(text, at, 1)) {
-            *ret_nanos += digit * unit;
-            unit /= 10;
-        }
-    }
-    return true;
+    return !(take_char(text, at, '.') || take_char(text, at, ',')) ||
+           take_nanos(text, at, ret_nanos);
 }
 
 static bool take_offset(struct str text, size_t *at, int32_t *ret_offset_s)
@@ -145,14 +155,13 @@ static uint64_t take_unit(struct str text, size_t *at)
         struct str name;
         uint64_t ns;
     } units[] = {
-        {STR_INIT("ns"), 1},          {STR_INIT("us"), 1000},
+        {STR_INIT("ns"), 1},           {STR_INIT("us"), 1000},
         {STR_INIT("\xc2\xb5s"), 1000}, {STR_INIT("\xce\xbcs"), 1000},
-        {STR_INIT("ms"), 1000000},    {STR_INIT("s"), 1000000000},
-        {STR_INIT("m"), 60000000000}, {STR_INIT("h"), 3600000000000},
+        {STR_INIT("ms"), 1000000},     {STR_INIT("s"), 1000000000},
+        {STR_INIT("m"), 60000000000},  {STR_INIT("h"), 3600000000000},
     };
     size_t start = *at;
-    while (*at < text.len && text.ptr[*at] != '.' &&
-           (text.ptr[*at] < '0' || text.ptr[*at] > '9')) {
+    while (*at < text.len && text.ptr[*at] != '.' && (text.ptr[*at] < '0' || text.ptr[*at] > '9')) {
         (*at)++;
     }
     struct str name = str_take(str_skip(text, start), *at - start);
@@ -197,6 +206,26 @@ static size_t take_fraction(struct str text, size_t *at, double *ret_fraction)
     return *at - start;
 }
 
+/* A number with its unit, at most 2^63 ns. */
+static bool take_span(struct str text, size_t *at, uint64_t *ret_ns)
+{
+    uint64_t whole = 0;
+    size_t digits = 0;
+    double fraction = 0;
+    if (!take_whole(text, at, &whole, &digits)) {
+        return false;
+    }
+    if (take_char(text, at, '.')) {
+        digits += take_fraction(text, at, &fraction);
+    }
+    uint64_t unit = take_unit(text, at);
+    if (digits == 0 || unit == 0 || whole > (UINT64_C(1) << 63) / unit) {
+        return false;
+    }
+    *ret_ns = whole * unit + (uint64_t)(fraction * (double)unit);
+    return true;
+}
+
 bool cel_duration_parse(struct str text, int64_t *ret_ns)
 {
     size_t at = 0;
@@ -213,21 +242,9 @@ bool cel_duration_parse(struct str text, int64_t *ret_ns)
         return false;
     }
     while (at < text.len) {
-        uint64_t whole = 0;
-        size_t digits = 0;
-        double fraction = 0;
-        if (!take_whole(text, &at, &whole, &digits)) {
-            return false;
-        }
-        if (take_char(text, &at, '.')) {
-            digits += take_fraction(text, &at, &fraction);
-        }
-        uint64_t unit = take_unit(text, &at);
-        if (digits == 0 || unit == 0 || whole > (UINT64_C(1) << 63) / unit) {
-            return false;
-        }
-        whole = whole * unit + (uint64_t)(fraction * (double)unit);
-        if (__builtin_add_overflow(total, whole, &total) || total > UINT64_C(1) << 63) {
+        uint64_t span = 0;
+        if (!take_span(text, &at, &span) || __builtin_add_overflow(total, span, &total) ||
+            total > UINT64_C(1) << 63) {
             return false;
         }
     }
@@ -249,8 +266,8 @@ static bool parse_zone(struct str zone, int64_t *ret_offset_s)
     int64_t hours = 0;
     int64_t minutes = 0;
     if (!str_to_i64(str_take(zone, colon), &hours) ||
-        !str_to_i64(str_skip(zone, colon + 1), &minutes) || minutes < -10000 ||
-        minutes > 10000 || hours < -10000 || hours > 10000) {
+        !str_to_i64(str_skip(zone, colon + 1), &minutes) || minutes < -10000 || minutes > 10000 ||
+        hours < -10000 || hours > 10000) {
         return false;
     }
     *ret_offset_s = (hours * 60 + (zone.ptr[0] == '-' ? -minutes : minutes)) * 60;

@@ -27,8 +27,9 @@ enum cel_type_kind {
 
 struct cel_type {
     enum cel_type_kind kind;
-    uint32_t param;                  /* CEL_T_PARAM: its number */
-    const struct cel_type *inner[2]; /* list and optional: element; map: key, value; type: of what */
+    uint32_t param; /* CEL_T_PARAM: its number */
+    const struct cel_type
+        *inner[2]; /* list and optional: element; map: key, value; type: of what */
 };
 
 /* What is known about each parameter, with a log so that a failed attempt can be undone. */

@@ -84,9 +84,15 @@ size_t utf8_offset(struct str s, uint64_t n)
     return at;
 }
 
-bool utf8_is_space(uint32_t c)
+bool utf8_is_space(uint32_t character)
 {
-    return (c >= '\t' && c <= '\r') || c == ' ' || c == 0x85 || c == 0xa0 || c == 0x1680 ||
-           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
-           c == 0x205f || c == 0x3000;
+    static const uint32_t ranges[][2] = {
+        {'\t', '\r'},     {' ', ' '},       {0x85, 0x85},     {0xa0, 0xa0},     {0x1680, 0x1680},
+        {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}};
+    for (size_t i = 0; i < ARRAY_COUNT(ranges); i++) {
+        if (character >= ranges[i][0] && character <= ranges[i][1]) {
+            return true;
+        }
+    }
+    return false;
 }

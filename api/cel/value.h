@@ -1,7 +1,8 @@
 /* value.h - what a CEL expression computes with.
  *
  * A value is 24 bytes, passed by copy; what it points to is borrowed from the program's arena
- * (constants), from the device, or from the evaluation's scratch arena. An error is a value too, since
+ * (constants), from the device, or from the evaluation's scratch arena. An error is a value too,
+ * since
  * && and || may absorb it. Source: cel-spec langdef.md; cel-go common/types. */
 #pragma once
 
@@ -67,10 +68,10 @@ struct cel_list {
 };
 
 enum cel_map_kind {
-    CEL_MAP_ENTRIES,  /* entries, with an index where there are many */
-    CEL_MAP_DEVICE,   /* `device` */
-    CEL_MAP_DOMAINS,  /* device.attributes, device.capacity: any unknown key finds an empty map */
-    CEL_MAP_DOMAIN,   /* device.attributes["dom"], device.capacity["dom"] */
+    CEL_MAP_ENTRIES, /* entries, with an index where there are many */
+    CEL_MAP_DEVICE,  /* `device` */
+    CEL_MAP_DOMAINS, /* device.attributes, device.capacity: any unknown key finds an empty map */
+    CEL_MAP_DOMAIN,  /* device.attributes["dom"], device.capacity["dom"] */
 };
 
 struct cel_entry {
@@ -116,9 +117,9 @@ struct cel_semver {
 #define CEL_NO_POSITION UINT32_MAX
 
 struct cel_fault {
-    const char *what;   /* static */
-    struct str detail;  /* may be absent */
-    uint32_t position;  /* byte offset in the expression */
+    const char *what;  /* static */
+    struct str detail; /* may be absent */
+    uint32_t position; /* byte offset in the expression */
 };
 
 static inline struct cel_value cel_bool(bool b)

@@ -29,6 +29,7 @@ struct attempt {
     int32_t groups[FLAVORS_PER_GANG_MAX]; /* those that the gang draws on */
     uint32_t group_count;
     uint32_t choice[FLAVORS_PER_GANG_MAX]; /* flavor index per group */
+    int64_t count; /* pods that are asked for; fewer than the gang's with partial admission */
     uint32_t flavors_judged;
 };
 
@@ -191,34 +192,6 @@ static const struct quota_flavor *flavor_for(const struct attempt *attempt,
     mem_die("a resource without its group");
 }
 
-/* The pod's own selector and affinity against the labels that the flavor stands for. Keys that the
- * flavor doesn't name are the nodes' business. */
-static bool contradicts_labels(const struct shape *shape, const struct string_map *labels)
-{
-    for (uint32_t i = 0; i < shape->node_selector.count; i++) {
-        const struct string_pair *wanted = &shape->node_selector.items[i];
-        struct str offered = string_map_find(labels, wanted->key);
-        if (str_is_set(offered) && !str_eq(offered, wanted->value)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static const struct taint *untolerated(const struct shape *shape,
-                                       const struct resource_flavor *flavor)
-{
-    for (uint32_t i = 0; i < flavor->spec.node_taints.count; i++) {
-        const struct taint *taint = &flavor->spec.node_taints.items[i];
-        struct taint_list one = {.items = (struct taint *)(uintptr_t)taint, .count = 1};
-        if (taints_find_untolerated(&one, &shape->tolerations) != NULL &&
-            taints_find_untolerated(&one, &flavor->spec.tolerations) != NULL) {
-            return taint;
-        }
-    }
-    return NULL;
-}
-
 static struct verdict check_flavor(struct attempt *attempt, struct str name,
                                    struct evaluation *evaluation)
 {
@@ -228,13 +201,13 @@ static struct verdict check_flavor(struct attempt *attempt, struct str name,
         return say(REASON_MISSING_REFERENCE, WAIT_CONFIG,
                    arena_format(arena, "ResourceFlavor " STR_FMT " doesn't exist", STR_ARG(name)));
     }
-    if (contradicts_labels(attempt->shape, &flavor->spec.node_labels)) {
+    const char *contradiction = flavor_contradiction(attempt->shape, flavor);
+    if (contradiction != NULL) {
         return say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
-                   arena_format(arena,
-                                "the pods' nodeSelector contradicts the labels of flavor " STR_FMT,
-                                STR_ARG(name)));
+                   arena_format(arena, "the pods' %s contradicts the labels of flavor " STR_FMT,
+                                contradiction, STR_ARG(name)));
     }
-    const struct taint *taint = untolerated(attempt->shape, flavor);
+    const struct taint *taint = flavor_untolerated(attempt->shape, flavor);
     if (taint != NULL) {
         return say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
                    arena_format(arena,
@@ -318,7 +291,7 @@ static struct verdict quota_verdict(struct attempt *attempt, const struct quota_
 
 static i128 demand_total(const struct attempt *attempt, const struct quota_demand *demand)
 {
-    return (i128)demand->per_pod * attempt->shape->size.pods + demand->shared;
+    return (i128)demand->per_pod * attempt->count + demand->shared;
 }
 
 /* Whether every resource has the quota on its chosen flavor; how far up it has to borrow. */
@@ -350,6 +323,24 @@ static struct verdict check_quota(struct attempt *attempt, uint32_t *ret_level)
     return worst;
 }
 
+/* With partial admission as many pods as the quota holds, at least min-count; else all. */
+static int64_t partial_count(const struct attempt *attempt)
+{
+    const struct gang_size *size = &attempt->shape->size;
+    i128 count = size->pods;
+    for (uint32_t i = 0; size->is_partial_allowed && i < attempt->demand_count; i++) {
+        const struct quota_demand *demand = &attempt->demands[i];
+        if (demand->group < 0 || demand->per_pod == 0) {
+            continue;
+        }
+        i128 available = quota_available(&attempt->shape->queue->node,
+                                         flavor_for(attempt, demand)->name, demand->resource);
+        i128 room = (available - demand->shared) / demand->per_pod;
+        count = room < count ? room : count;
+    }
+    return count < size->min_count ? size->min_count : (int64_t)count;
+}
+
 static struct verdict judge(struct attempt *attempt, struct evaluation *evaluation)
 {
     *evaluation = (struct evaluation){.has_fit = false};
@@ -359,6 +350,7 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
             return verdict;
         }
     }
+    attempt->count = partial_count(attempt);
     struct verdict verdict = check_quota(attempt, &evaluation->level);
     if (verdict.reason != REASON_NONE || str_eq_c(attempt->object->spec.fit, "Quota")) {
         return verdict;
@@ -370,10 +362,13 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
         demand.flavors[i] = evaluation->flavors[i];
     }
     const struct gang_size *size = &attempt->shape->size;
-    evaluation->fit = fit_gang(attempt->core, &demand, size->pods, size->min_count);
+    evaluation->fit = fit_gang(attempt->core, &demand, attempt->count, size->min_count);
     evaluation->has_fit = true;
     evaluation->pin = evaluation->fit.pin;
     if (evaluation->fit.placed > 0) {
+        if (size->is_partial_allowed) {
+            attempt->count = evaluation->fit.placed; /* as many as quota and nodes hold */
+        }
         return verdict;
     }
     return fit_verdict(attempt->core, attempt->shape, &evaluation->fit);
@@ -423,7 +418,7 @@ static void fill_request(struct attempt *attempt, struct evaluation *evaluation)
 {
     struct reserve_request *request = &evaluation->reserve;
     request->queue = attempt->shape->queue;
-    request->count = attempt->shape->size.pods;
+    request->count = attempt->count;
     request->per_pod.items =
         ARENA_ARRAY(&attempt->core->scratch, struct charge, attempt->demand_count + 1);
     for (uint32_t i = 0; i < attempt->demand_count; i++) {
@@ -622,6 +617,7 @@ void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *
             verdict = check_flavor(&attempt, chosen(&attempt, g)->name, &evaluation);
         }
         uint32_t level = 0;
+        attempt.count = verdict.reason == REASON_NONE ? partial_count(&attempt) : shape->size.pods;
         if (verdict.reason != REASON_NONE ||
             check_quota(&attempt, &level).reason != REASON_NONE) {
             continue;

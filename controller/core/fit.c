@@ -3,25 +3,13 @@
  * A heuristic that is never optimistic: pods of one gang are alike, so filling node after node
  * finds room for all if there is any. Other gangs whose pods are on their way may be placed
  * anywhere by kube-scheduler, pod by pod and in any order; so when they share nodes with this one,
- * the room has to suffice even if every one of their pods lands where it hurts most (is_robust). If
- * it doesn't, the gang waits until those pods are bound, which is a matter of moments. */
+ * the room has to suffice even if every one of their pods lands where it hurts most (fit_robust.c).
+ * If it doesn't, the gang waits until those pods are bound, which is a matter of moments. */
 #include "internal.h"
 
 #include "tallyman/base/limits.h"
 
-/* Gangs of one demand whose pods are on their way, or the candidate. */
-struct crowd {
-    struct pod_demand demand;
-    int64_t pods;
-};
-
-struct crowd_list {
-    struct crowd *items; /* in the scratch arena */
-    uint32_t count;
-    uint32_t capacity;
-};
-
-static void plan_new(struct core *core)
+void fit_plan_new(struct core *core)
 {
     core->plan_epoch++;
 }
@@ -56,6 +44,42 @@ static struct pod_demand promise_demand(struct core *core, struct gang *gang)
     return demand;
 }
 
+static bool is_same_selector(const struct string_map *a, const struct string_map *b)
+{
+    if (a->count != b->count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (!str_eq(a->items[i].key, b->items[i].key) ||
+            !str_eq(a->items[i].value, b->items[i].value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The crowd that such pods belong to, or a new one. */
+static struct crowd *crowd_of(struct core *core, struct crowd_list *list,
+                              const struct pod_demand *demand)
+{
+    for (uint32_t i = list->count; i > 0; i--) {
+        const struct pod_demand *other = &list->items[i - 1].demand;
+        bool is_same = other->shape == demand->shape &&
+                       other->flavor_count == demand->flavor_count &&
+                       is_same_selector(other->node_selector, demand->node_selector);
+        for (uint32_t f = 0; is_same && f < demand->flavor_count; f++) {
+            is_same = other->flavors[f] == demand->flavors[f];
+        }
+        if (is_same) {
+            return &list->items[i - 1];
+        }
+    }
+    list->items =
+        arena_grow(&core->scratch, list->items, list->count, &list->capacity, sizeof(struct crowd));
+    list->items[list->count] = (struct crowd){.demand = *demand};
+    return &list->items[list->count++];
+}
+
 static struct crowd_list promises(struct core *core)
 {
     struct crowd_list list = {.items = NULL};
@@ -65,19 +89,18 @@ static struct crowd_list promises(struct core *core)
         if (pods <= 0 || gang->shape == NULL) {
             continue;
         }
-        list.items = arena_grow(&core->scratch, list.items, list.count, &list.capacity,
-                                sizeof(struct crowd));
-        list.items[list.count++] =
-            (struct crowd){.demand = promise_demand(core, gang), .pods = pods};
+        struct pod_demand demand = promise_demand(core, gang);
+        struct crowd *crowd = crowd_of(core, &list, &demand);
+        crowd->pods = sat_add(crowd->pods, pods);
     }
     return list;
 }
 
-/* Fills node after node; at most `want`. */
-static int64_t place(struct core *core, const struct pod_demand *demand, int64_t want)
+int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want)
 {
     int64_t placed = 0;
     struct node_state *node;
+    core->plan_stays_local = !demand_may_roam(core, demand);
     RB_FOREACH (node, node_tree, &core->node_order) {
         if (placed == want) {
             break;
@@ -90,159 +113,15 @@ static int64_t place(struct core *core, const struct pod_demand *demand, int64_t
         }
         placed += node_place(core, demand, node, want - placed);
     }
+    core->plan_stays_local = false;
     return placed;
 }
 
 static void place_promises(struct core *core, const struct crowd_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
-        (void)place(core, &list->items[i].demand, list->items[i].pods);
+        (void)fit_place(core, &list->items[i].demand, list->items[i].pods);
     }
-}
-
-/* -- worst case ------------------------------------------------------------------------------- */
-
-static bool share_a_node(struct core *core, const struct pod_demand *a, const struct pod_demand *b)
-{
-    struct node_state *node;
-    RB_FOREACH (node, node_tree, &core->node_order) {
-        if (node->object != NULL && node_exclusion(core, a, node) == EXCLUDED_COUNT &&
-            node_exclusion(core, b, node) == EXCLUDED_COUNT) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Whether some device could go to either, directly or through the counters of one card. */
-static bool share_a_device(struct core *core, struct device_profile *a, struct device_profile *b,
-                           bool *ret_counters)
-{
-    *ret_counters = false;
-    for (uint32_t slot = 0; slot < core->device_slots; slot++) {
-        const struct device_state *device = core->devices[slot];
-        if (device == NULL) {
-            continue;
-        }
-        bool by_a = profile_match(core, a, device) == MATCH_YES;
-        bool by_b = profile_match(core, b, device) == MATCH_YES;
-        if ((by_a || by_b) && device->counter_count > 0) {
-            *ret_counters = true;
-            return true;
-        }
-        if (by_a && by_b) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int64_t ceil_div(i128 a, i128 b)
-{
-    return i128_clamp((a + b - 1) / b);
-}
-
-#define LOSS_UNKNOWN INT64_MAX
-
-/* How many places one pod of `other` can cost `mine`, wherever it lands. */
-static int64_t worst_loss(struct core *core, const struct pod_demand *other,
-                          const struct pod_demand *mine)
-{
-    if (!share_a_node(core, other, mine)) {
-        return 0;
-    }
-    int64_t loss = 1; /* a pod takes one of the node's pods */
-    const struct vector *theirs = &other->shape->per_pod;
-    for (uint32_t i = 0; i < theirs->count; i++) {
-        i128 ours = vector_get(&mine->shape->per_pod, theirs->items[i].resource);
-        int64_t cost = ours == 0 ? 0 : ceil_div(theirs->items[i].value, ours);
-        loss = cost > loss ? cost : loss;
-    }
-    for (uint32_t i = 0; i < other->shape->device_count; i++) {
-        for (uint32_t j = 0; j < mine->shape->device_count; j++) {
-            const struct device_demand *a = &other->shape->devices[i];
-            const struct device_demand *b = &mine->shape->devices[j];
-            bool is_by_counters = false;
-            if (a->profile != b->profile &&
-                !share_a_device(core, a->profile, b->profile, &is_by_counters)) {
-                continue;
-            }
-            if (is_by_counters && a->profile != b->profile) {
-                return LOSS_UNKNOWN;
-            }
-            int64_t cost = ceil_div(a->count, b->count);
-            loss = cost > loss ? cost : loss;
-        }
-    }
-    return loss;
-}
-
-static bool is_same_demand(const struct pod_demand *a, const struct pod_demand *b)
-{
-    if (a->shape->per_pod.count != b->shape->per_pod.count ||
-        !vector_equal(&a->shape->per_pod, &b->shape->per_pod) ||
-        a->shape->device_count != b->shape->device_count || a->flavor_count != b->flavor_count) {
-        return false;
-    }
-    for (uint32_t i = 0; i < a->shape->device_count; i++) {
-        if (a->shape->devices[i].profile != b->shape->devices[i].profile ||
-            a->shape->devices[i].count != b->shape->devices[i].count) {
-            return false;
-        }
-    }
-    for (uint32_t i = 0; i < a->flavor_count; i++) {
-        if (a->flavors[i] != b->flavors[i]) {
-            return false;
-        }
-    }
-    bool has_claims = a->shape->claim_count > 0 || b->shape->claim_count > 0;
-    return !has_claims && object_equal(&pod_spec_schema, a->shape->spec, b->shape->spec);
-}
-
-/* Whether crowd `i` finds its places though all the others land where it hurts most. */
-static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i)
-{
-    const struct crowd *mine = &list->items[i];
-    int64_t needed = mine->pods;
-    for (uint32_t j = 0; j < list->count; j++) {
-        if (j == i) {
-            continue;
-        }
-        const struct crowd *other = &list->items[j];
-        bool is_alike = is_same_demand(&other->demand, &mine->demand);
-        int64_t loss = is_alike ? 1 : worst_loss(core, &other->demand, &mine->demand);
-        if (loss == LOSS_UNKNOWN) {
-            return false;
-        }
-        needed = sat_add(needed, sat_mul(loss, other->pods));
-    }
-    plan_new(core);
-    return place(core, &mine->demand, needed) >= needed;
-}
-
-static bool is_robust(struct core *core, const struct crowd_list *promised,
-                      const struct pod_demand *demand, int64_t pods)
-{
-    if (promised->count == 0) {
-        return true;
-    }
-    struct crowd_list all = {.count = promised->count + 1};
-    all.items = ARENA_ARRAY(&core->scratch, struct crowd, all.count);
-    bool is_all_alike = true;
-    for (uint32_t i = 0; i < promised->count; i++) {
-        all.items[i] = promised->items[i];
-        is_all_alike = is_all_alike && is_same_demand(&promised->items[i].demand, demand);
-    }
-    if (is_all_alike) {
-        return true; /* equal pods can't be in each other's way */
-    }
-    all.items[promised->count] = (struct crowd){.demand = *demand, .pods = pods};
-    for (uint32_t i = 0; i < all.count; i++) {
-        if (!is_safe(core, &all, i)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /* -- why not ---------------------------------------------------------------------------------- */
@@ -406,6 +285,22 @@ static bool waits_for_claim(struct core *core, const struct pod_demand *demand,
     return false;
 }
 
+/* The first pod may give the named claim the devices that only the pods' own claims can use. */
+static bool claims_are_in_own_way(struct core *core, const struct pod_demand *demand,
+                                  int64_t min_count, struct fit_result *result)
+{
+    if (min_count <= 1 || !fit_claims_collide(core, demand, demand)) {
+        return false;
+    }
+    result->claim_trouble =
+        arena_format(&core->scratch,
+                     "ResourceClaim " STR_FMT " and the pods' own claim templates may be given the "
+                     "same devices, so that nobody can tell whether all pods would find theirs; "
+                     "they would start with device selectors that exclude each other",
+                     STR_ARG(demand->shape->claims[0].claim->key));
+    return true;
+}
+
 /* The first pod's node fixes the claim's devices, so all pods have to go to that one node: found
  * here, and written into the pods' nodeSelector. */
 static void fit_one_node(struct core *core, const struct pod_demand *demand,
@@ -420,7 +315,7 @@ static void fit_one_node(struct core *core, const struct pod_demand *demand,
         if (str_is_empty(hostname) || node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
             continue;
         }
-        plan_new(core);
+        fit_plan_new(core);
         place_promises(core, promised);
         if (!node_place_claims(core, demand, node)) {
             continue;
@@ -433,7 +328,7 @@ static void fit_one_node(struct core *core, const struct pod_demand *demand,
         struct string_map pinned = {&pair, 1};
         struct pod_demand there = *demand;
         there.node_selector = &pinned;
-        if (is_robust(core, promised, &there, placed)) {
+        if (fit_is_robust(core, promised, &there, placed)) {
             result->placed = placed;
             result->pin = hostname;
             return;
@@ -451,19 +346,22 @@ struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, i
         return result;
     }
     if (demand_has_new_claims(demand)) {
+        if (claims_are_in_own_way(core, demand, min_count, &result)) {
+            return result;
+        }
         fit_one_node(core, demand, &promised, count, min_count, &result);
     } else {
-        plan_new(core);
+        fit_plan_new(core);
         place_promises(core, &promised);
-        int64_t placed = place(core, demand, count);
-        if (placed >= min_count && is_robust(core, &promised, demand, placed)) {
+        int64_t placed = fit_place(core, demand, count);
+        if (placed >= min_count && fit_is_robust(core, &promised, demand, placed)) {
             result.placed = placed;
         } else {
             result.is_promised = placed >= min_count;
         }
     }
     if (result.placed == 0) {
-        plan_new(core);
+        fit_plan_new(core);
         place_promises(core, &promised);
         explain(core, demand, min_count, &result);
     }
@@ -475,6 +373,6 @@ bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struc
     if (node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
         return false;
     }
-    plan_new(core);
+    fit_plan_new(core);
     return node_place(core, demand, node, 1) > 0;
 }

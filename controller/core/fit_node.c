@@ -124,21 +124,14 @@ bool device_is_visible(const struct device_state *device, const struct node_stat
            node_selector_matches(selector, &node->object->meta.labels, node->name);
 }
 
-/* Walks the devices that the node sees: its own, then those bound to no node. */
-struct device_walk {
-    const struct node_state *node;
-    struct device_state *own;
-    struct device_state *roaming;
-};
-
-static struct device_walk walk_start(struct core *core, const struct node_state *node)
+struct device_walk device_walk_start(struct core *core, const struct node_state *node)
 {
-    struct device_state *roaming =
-        core->roaming_devices == 0 ? NULL : RB_MIN(device_tree, &core->device_order);
+    bool is_own_only = core->roaming_devices == 0 || core->plan_stays_local;
+    struct device_state *roaming = is_own_only ? NULL : RB_MIN(device_tree, &core->device_order);
     return (struct device_walk){.node = node, .own = node->devices, .roaming = roaming};
 }
 
-static struct device_state *walk_next(struct device_walk *walk)
+struct device_state *device_walk_next(struct device_walk *walk)
 {
     if (walk->own != NULL) {
         struct device_state *device = walk->own;
@@ -159,9 +152,9 @@ int64_t node_free_devices(struct core *core, struct device_profile *profile,
                           struct node_state *node)
 {
     int64_t free = 0;
-    struct device_walk walk = walk_start(core, node);
+    struct device_walk walk = device_walk_start(core, node);
     struct device_state *device;
-    while ((device = walk_next(&walk)) != NULL) {
+    while ((device = device_walk_next(&walk)) != NULL) {
         enum match match = profile_match(core, profile, device);
         if (match == MATCH_FAILED) {
             return INT64_MIN;
@@ -175,9 +168,9 @@ int64_t node_count_devices(struct core *core, struct device_profile *profile,
                            struct node_state *node)
 {
     int64_t count = 0;
-    struct device_walk walk = walk_start(core, node);
+    struct device_walk walk = device_walk_start(core, node);
     struct device_state *device;
-    while ((device = walk_next(&walk)) != NULL) {
+    while ((device = device_walk_next(&walk)) != NULL) {
         count += profile_match(core, profile, device) == MATCH_YES ? 1 : 0;
     }
     return count;
@@ -189,9 +182,9 @@ static bool take_devices(struct core *core, const struct device_demand *demand,
                          uint32_t *taken_count)
 {
     int64_t left = demand->count;
-    struct device_walk walk = walk_start(core, node);
+    struct device_walk walk = device_walk_start(core, node);
     struct device_state *device;
-    while (left > 0 && (device = walk_next(&walk)) != NULL) {
+    while (left > 0 && (device = device_walk_next(&walk)) != NULL) {
         if (!device_is_free(core, device)) {
             continue;
         }
@@ -300,12 +293,18 @@ int64_t node_place(struct core *core, const struct pod_demand *demand, struct no
     const struct shape *shape = demand->shape;
     core->cost.nodes_visited++;
     node_open_plan(core, node);
+    bool is_untouched = node->planned.count == 0;
     int64_t slots = node_plain_slots(core, demand, node, want);
     if (shape->device_count > 0 && slots > 0) {
         if (has_failing_selector(core, demand, node)) {
             return 0; /* kube-scheduler gives up on the node, too */
         }
         int64_t taken = 0;
+        int64_t safe = node_safe_device_slots(core, shape, node);
+        if (safe == 0 && is_untouched) {
+            safe = 1; /* for one pod kube-scheduler finds any way that there is */
+        }
+        slots = safe < slots ? safe : slots;
         while (taken < slots && take_all(core, shape->devices, shape->device_count, node)) {
             taken++;
         }

@@ -38,6 +38,83 @@ static void cohort_free(struct core *core, struct cohort_state *cohort)
     mem_free(cohort);
 }
 
+/* -- which pods may take it ------------------------------------------------------------------- */
+
+static bool contradicts_selector(const struct string_map *selector, const struct string_map *labels)
+{
+    for (uint32_t i = 0; i < selector->count; i++) {
+        struct str offered = string_map_find(labels, selector->items[i].key);
+        if (str_is_set(offered) && !str_eq(offered, selector->items[i].value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An expression alone, as a selector of its own. */
+static bool expression_holds(const struct match_expression *expression,
+                             const struct string_map *labels)
+{
+    struct match_expression one = *expression;
+    struct node_selector_term term = {.match_expressions = {.items = &one, .count = 1}};
+    struct node_selector selector = {.node_selector_terms = {.items = &term, .count = 1}};
+    return node_selector_matches(&selector, labels, STR_NONE);
+}
+
+static bool contradicts_term(const struct node_selector_term *term, const struct string_map *labels)
+{
+    for (uint32_t i = 0; i < term->match_expressions.count; i++) {
+        const struct match_expression *expression = &term->match_expressions.items[i];
+        if (str_is_set(string_map_find(labels, expression->key)) &&
+            !expression_holds(expression, labels)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The terms are alternatives: all of them have to contradict. */
+static bool contradicts_affinity(const struct affinity *affinity, const struct string_map *labels)
+{
+    if (affinity == NULL || affinity->node_affinity == NULL ||
+        affinity->node_affinity->required == NULL) {
+        return false;
+    }
+    const struct node_selector_term_list *terms =
+        &affinity->node_affinity->required->node_selector_terms;
+    for (uint32_t i = 0; i < terms->count; i++) {
+        if (!contradicts_term(&terms->items[i], labels)) {
+            return false;
+        }
+    }
+    return terms->count > 0;
+}
+
+const char *flavor_contradiction(const struct shape *shape, const struct resource_flavor *flavor)
+{
+    const struct string_map *labels = &flavor->spec.node_labels;
+    if (contradicts_selector(&shape->node_selector, labels)) {
+        return "nodeSelector";
+    }
+    return contradicts_affinity(shape->spec->affinity, labels) ? "required node affinity" : NULL;
+}
+
+const struct taint *flavor_untolerated(const struct shape *shape,
+                                       const struct resource_flavor *flavor)
+{
+    for (uint32_t i = 0; i < flavor->spec.node_taints.count; i++) {
+        const struct taint *taint = &flavor->spec.node_taints.items[i];
+        struct taint_list one = {.items = (struct taint *)(uintptr_t)taint, .count = 1};
+        if (taints_find_untolerated(&one, &shape->tolerations) != NULL &&
+            taints_find_untolerated(&one, &flavor->spec.tolerations) != NULL) {
+            return taint;
+        }
+    }
+    return NULL;
+}
+
+/* -- the table -------------------------------------------------------------------------------- */
+
 static bool queue_lists_flavor(const struct queue_state *queue, struct str flavor)
 {
     for (uint32_t i = 0; i < queue->node.cell_count; i++) {

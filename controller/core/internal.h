@@ -75,6 +75,12 @@ int64_t queue_next_due_ms(const struct core *core); /* INT64_MAX: nothing is due
 struct flavor_state *flavor_find(const struct core *core, struct str name);
 /* The flavor of that name; `default` is there without an object too. NULL: there is none. */
 const struct resource_flavor *flavor_object(const struct core *core, struct str name);
+/* The field of the pods that contradicts the flavor's labels, or NULL (static). Keys that the
+ * flavor doesn't name are the nodes' business. */
+const char *flavor_contradiction(const struct shape *shape, const struct resource_flavor *flavor);
+/* The taint of the flavor that neither the pods nor the flavor itself tolerate, or NULL. */
+const struct taint *flavor_untolerated(const struct shape *shape,
+                                       const struct resource_flavor *flavor);
 void flavor_apply(struct core *core, const struct resource_flavor *object);
 void flavor_deleted(struct core *core, const struct resource_flavor *object);
 /* Finds or makes it (by its name alone). */
@@ -231,6 +237,33 @@ bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struc
 struct verdict fit_verdict(struct core *core, const struct shape *shape,
                            const struct fit_result *fit);
 
+/* Gangs of one demand whose pods are on their way, or the candidate. */
+struct crowd {
+    struct pod_demand demand;
+    int64_t pods;
+};
+
+struct crowd_list {
+    struct crowd *items; /* in the scratch arena */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+void fit_plan_new(struct core *core); /* nothing is planned any more */
+/* Fills node after node with such pods, in the plan; how many found a place, at most `want`. */
+int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want);
+
+/* -- fit_robust.c: whatever order pods are placed in -------------------------------------------- */
+
+/* Whether all of these crowds and `pods` of the demand find their places, wherever kube-scheduler
+ * puts the others. */
+bool fit_is_robust(struct core *core, const struct crowd_list *promised,
+                   const struct pod_demand *demand, int64_t pods);
+/* Whether pods or named claims of `other` may be after the devices that a named claim of `mine` is
+ * still to get. Of one and the same demand: its pods' own devices. */
+bool fit_claims_collide(struct core *core, const struct pod_demand *mine,
+                        const struct pod_demand *other);
+
 /* -- fit_node.c: one node's part in it -------------------------------------------------------- */
 
 /* Why the node is out for such pods whatever is free on it; EXCLUDED_COUNT: it isn't. */
@@ -251,6 +284,26 @@ int64_t node_free_devices(struct core *core, struct device_profile *profile,
 int64_t node_count_devices(struct core *core, struct device_profile *profile,
                            struct node_state *node);
 bool demand_has_new_claims(const struct pod_demand *demand);
+
+/* Walks the devices that the node sees: its own, then (unless the plan stays local) those bound to
+ * no node. */
+struct device_walk {
+    const struct node_state *node;
+    struct device_state *own;
+    struct device_state *roaming;
+};
+
+struct device_walk device_walk_start(struct core *core, const struct node_state *node);
+struct device_state *device_walk_next(struct device_walk *walk); /* NULL: there are no more */
+
+/* -- fit_device.c: devices for pods, whichever kube-scheduler picks ----------------------------- */
+
+/* For how many pods the node's free devices are enough whichever of them each is given. */
+int64_t node_safe_device_slots(struct core *core, const struct shape *shape,
+                               const struct node_state *node);
+/* Whether devices that no node owns may be counted on: all nodes in question see them, and none has
+ * devices of its own that a pod might leave unused. */
+bool demand_may_roam(struct core *core, const struct pod_demand *demand);
 
 /* -- evaluate.c: quota, flavor and room together ---------------------------------------------- */
 

@@ -146,6 +146,15 @@ static void read_shape(struct core *core, struct gang *gang, const struct job *j
     }
 }
 
+/* Whether the size is that of a field which the API server dropped: the policy's copy of it, or
+ * what kubectl applied. */
+static bool is_size_pruned(const struct gang *gang, const struct job *job)
+{
+    return gang->size.source == GANG_SIZE_LAST_APPLIED ||
+           (gang->size.source == GANG_SIZE_ANNOTATION &&
+            !str_is_empty(job_annotation(job, ANNOTATION_MIN_COUNT_SOURCE)));
+}
+
 static void read_job(struct core *core, struct gang *gang, const struct job *job)
 {
     read_version(gang, job);
@@ -162,12 +171,16 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     gang->suspended = read_suspended(core, job);
     string_map_drop(&gang->template_selector);
     gang->template_selector = string_map_own(&job->spec.pod_template.spec.node_selector);
+    gang->is_elastic_index = str_eq_c(job->spec.completion_mode, "Indexed") &&
+                             job->spec.parallelism.is_set && job->spec.completions.is_set &&
+                             job->spec.parallelism.value == job->spec.completions.value;
     gang->template_tolerations = job->spec.pod_template.spec.tolerations.count;
     struct gang_size size = {.pods = 0};
     str_drop(&gang->invalid);
     struct str trouble = size_trouble(core, job, &size);
     gang->invalid = str_own(str_is_set(trouble) ? trouble : unsupported_trouble(core, job));
     gang->size = size;
+    gang->is_size_pruned = is_size_pruned(gang, job);
     struct str label = job_label(job, LABEL_QUEUE);
     gang->has_label = !str_is_empty(label);
     if (!gang->has_label && gang->record != NULL) {
@@ -177,21 +190,6 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
         read_shape(core, gang, job, label);
     }
     read_priority(core, gang, job);
-}
-
-static void tell_pruned_field(struct core *core, struct gang *gang)
-{
-    if (gang->size.source != GANG_SIZE_LAST_APPLIED || gang->has_told_pruned) {
-        return;
-    }
-    gang->has_told_pruned = true;
-    note_event(core, gang, true, "SchedulingFieldDropped", "ReadGangSize",
-               arena_format(&core->scratch,
-                            "the API server dropped spec.scheduling (its feature gate "
-                            "WorkloadWithJob is off); the gang size %lld was read from "
-                            "kubectl's last-applied annotation. Set annotation "
-                            "tallyman.dev/min-count to be independent of the gate",
-                            (long long)gang->size.min_count));
 }
 
 static bool is_ours(const struct job *job)
@@ -219,7 +217,6 @@ void job_apply(struct core *core, const struct job *object)
         admissions_meet_job(core, gang);
     }
     read_job(core, gang, object);
-    tell_pruned_field(core, gang);
     gang_pods_changed(core, gang);
 }
 

@@ -205,6 +205,10 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
     patch->suspend = (struct opt_bool){true, false};
     patch->record = record_text(core, gang, evaluation);
     patch->removes_suspended = gang->suspended != NULL;
+    if (evaluation->reserve.count < gang->size.pods) {
+        patch->parallelism = (struct opt_int){true, evaluation->reserve.count};
+        patch->sets_completions = gang->is_elastic_index;
+    }
     add_directives(core, gang, evaluation, patch);
     core->cost.gangs_admitted++;
     gang_set_state(core, gang, GANG_ADMITTED, NULL);
@@ -240,6 +244,18 @@ static void restore_selector(struct core *core, const struct gang *gang, struct 
     }
 }
 
+/* After a partial admission the Job asks for all its pods again. */
+static void restore_parallelism(const struct gang *gang, struct job_patch *patch)
+{
+    const struct record_restore *restore = gang->record == NULL ? NULL : gang->record->restore;
+    if (restore == NULL || !restore->parallelism.is_set ||
+        restore->parallelism.value <= gang->record->pod_sets.items[0].count.value) {
+        return;
+    }
+    patch->parallelism = restore->parallelism;
+    patch->sets_completions = gang->is_elastic_index;
+}
+
 void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
 {
     struct effect *effect = patch_new(core, gang, PATCH_RESTORE);
@@ -248,6 +264,7 @@ void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
     patch->removes_suspended = gang->suspended != NULL;
     patch->sets_hold = sets_hold;
     restore_selector(core, gang, patch);
+    restore_parallelism(gang, patch);
     if (gang->template_tolerations != gang->shape->spec->tolerations.count) {
         uint32_t capacity = 0;
         patch->sets_tolerations = true;

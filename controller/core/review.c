@@ -121,10 +121,16 @@ static bool review_growth(struct core *core, struct gang *gang)
     return true;
 }
 
+/* Manifests may hold a Job without its pods; its own status is what is known of them then. */
+static int64_t ready_pods(const struct gang *gang)
+{
+    return gang->pods->pods == NULL ? gang->ready : (int64_t)gang->ready_pods;
+}
+
 static void review_readiness(struct core *core, struct gang *gang)
 {
     /* min_count is of the pods still to finish, so those that succeeded count as ready. */
-    if ((int64_t)gang->ready_pods >= gang->size.min_count) {
+    if (ready_pods(gang) >= gang->size.min_count) {
         if (gang->state == GANG_ADMITTED && gang->memory.requeue_count != 0) {
             gang->memory.requeue_count = 0;
             gang->memory.requeue_at_ms = 0;
@@ -274,11 +280,33 @@ static void review_gone(struct core *core, struct gang *gang)
     gang_free(core, gang);
 }
 
+/* Once in a Job's life: where there is an Admission, it was told before a restart. */
+static void tell_pruned_field(struct core *core, struct gang *gang)
+{
+    bool is_news = gang->is_size_pruned && !gang->has_told_pruned && !gang->is_admission_seen &&
+                   !gang->is_job_gone && !gang->is_job_finished;
+    if (!is_news) {
+        return;
+    }
+    gang->has_told_pruned = true;
+    bool is_copy = gang->size.source == GANG_SIZE_ANNOTATION;
+    note_event(core, gang, true, "SchedulingFieldDropped", "ReadGangSize",
+               arena_format(&core->scratch,
+                            "the API server dropped spec.scheduling, because its feature gate "
+                            "WorkloadWithJob is off; the gang size %lld is taken from %s. "
+                            "Set annotation tallyman.dev/min-count yourself to be independent of "
+                            "the gate",
+                            (long long)gang->size.min_count,
+                            is_copy ? "the copy that policy tallyman-min-count made"
+                                    : "kubectl's last-applied-configuration annotation"));
+}
+
 void gang_review(struct core *core, struct gang *gang)
 {
     if (!core->is_ready) {
         return;
     }
+    tell_pruned_field(core, gang);
     if (gang->is_job_gone) {
         review_gone(core, gang);
         return;

@@ -14,15 +14,16 @@
 #include "tallyman/base/text.h"
 #include "tallyman/core/core.h"
 
-#define LABEL_QUEUE          "tallyman.dev/queue"
-#define LABEL_PRIORITY_CLASS "tallyman.dev/priority-class"
-#define ANNOTATION_ADMISSION "tallyman.dev/admission"
-#define ANNOTATION_SUSPENDED "tallyman.dev/suspended"
-#define ANNOTATION_HOLD      "tallyman.dev/hold"
-#define LABEL_HOSTNAME       "kubernetes.io/hostname"
-#define QUEUE_FINALIZER      "tallyman.dev/in-use"
-#define FLAVOR_DEFAULT       "default"
-#define RESOURCE_PODS        "pods"
+#define LABEL_QUEUE                 "tallyman.dev/queue"
+#define LABEL_PRIORITY_CLASS        "tallyman.dev/priority-class"
+#define ANNOTATION_ADMISSION        "tallyman.dev/admission"
+#define ANNOTATION_SUSPENDED        "tallyman.dev/suspended"
+#define ANNOTATION_HOLD             "tallyman.dev/hold"
+#define ANNOTATION_MIN_COUNT_SOURCE "tallyman.dev/min-count-source"
+#define LABEL_HOSTNAME              "kubernetes.io/hostname"
+#define QUEUE_FINALIZER             "tallyman.dev/in-use"
+#define FLAVOR_DEFAULT              "default"
+#define RESOURCE_PODS               "pods"
 
 #define ADMISSION_ID_BIT (1ull << 62)
 
@@ -466,6 +467,7 @@ struct gang {
     struct admission_record *record;     /* owned clone; NULL: none */
     struct suspended_record *suspended;  /* owned clone; NULL: none */
     struct string_map template_selector; /* owned; nodeSelector as it stands on the Job */
+    bool is_elastic_index; /* Indexed, and completions equals parallelism: both change together */
     uint32_t template_tolerations;       /* how many stand on the Job */
 
     struct pod_group *pods; /* never NULL */
@@ -497,6 +499,7 @@ struct gang {
     enum gang_state shown_state;
     uint32_t decision_index; /* scratch of core_decisions() */
     int64_t reason_since_ms;
+    bool is_size_pruned;  /* the size is of a field that the API server dropped */
     bool has_told_pruned; /* the Event about the missing gate */
     int64_t timer_ms;
 };
@@ -569,6 +572,7 @@ struct core {
     struct ready_tree ready; /* queues with shapes to be judged, by name */
     bool is_tree_stale;      /* the trees of quota have to be linked anew */
     uint64_t plan_epoch;
+    bool plan_stays_local; /* the plan leaves out devices that no node owns */
     uint64_t pass; /* counts the decision passes */
     uint64_t order_round;
     struct core_cost cost;

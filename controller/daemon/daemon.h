@@ -17,10 +17,10 @@
 #include "tallyman/store/store.h"
 
 struct daemon_options {
-    struct str kubeconfig;   /* absent: KUBECONFIG, the pod's account, ~/.kube/config */
-    struct str context;      /* absent: the current one */
-    struct str store_dir;    /* absent: nothing is kept */
-    struct str http_listen;  /* absent: no HTTP */
+    struct str kubeconfig;    /* absent: KUBECONFIG, the pod's account, ~/.kube/config */
+    struct str context;       /* absent: the current one */
+    struct str store_dir;     /* absent: nothing is kept */
+    struct str http_listen;   /* absent: no HTTP */
     const char *journal_file; /* NULL: none; events and decisions as lines, for `replay` */
     enum log_level log_level;
 };

@@ -28,8 +28,7 @@ static enum write_outcome outcome_of(const struct kube_response *response)
     case KUBE_GONE:
         return WRITE_GONE;
     case KUBE_INVALID:
-        return response->status != NULL &&
-                       kube_status_names_field(response->status, "metadata.uid")
+        return response->status != NULL && kube_status_names_field(response->status, "metadata.uid")
                    ? WRITE_GONE
                    : WRITE_REFUSED;
     case KUBE_FORBIDDEN:
@@ -128,7 +127,8 @@ void kube_port_write(void *ctx, const struct driver_write *write)
     json_writer_free(writer);
 }
 
-/* -- events from the API server ----------------------------------------------------------------- */
+/* -- events from the API server -----------------------------------------------------------------
+ */
 
 static void on_object(void *ctx, enum watch_event_type type, const struct object *object,
                       bool is_bare)
@@ -170,8 +170,8 @@ static void on_absent(void *ctx, enum object_kind kind)
 {
     struct daemon *daemon = ctx;
     struct log_field fields[] = {LOG_STR("kind", str_from_c(kind_info(kind)->name)), {.key = NULL}};
-    log_line(&daemon->log, LOG_WARN, "the API server doesn't serve this kind; looked for again later",
-             fields);
+    log_line(&daemon->log, LOG_WARN,
+             "the API server doesn't serve this kind; looked for again later", fields);
     on_complete(daemon, kind, "absent");
 }
 
@@ -183,7 +183,8 @@ static void on_malformed(void *ctx, enum object_kind kind, const struct object_m
     metric_add(daemon->telemetry.malformed, &name, 1);
     struct log_field fields[] = {LOG_STR("kind", name),
                                  LOG_STR("namespace", meta->namespace_name),
-                                 LOG_STR("name", meta->name), LOG_STR("error", err_text(why)),
+                                 LOG_STR("name", meta->name),
+                                 LOG_STR("error", err_text(why)),
                                  {.key = NULL}};
     log_line(&daemon->log, LOG_WARN, "an object can't be read and is left out", fields);
 }
@@ -192,7 +193,8 @@ static void on_trouble(void *ctx, enum object_kind kind, struct str message, int
 {
     struct daemon *daemon = ctx;
     struct log_field fields[] = {LOG_STR("kind", str_from_c(kind_info(kind)->name)),
-                                 LOG_STR("error", message), LOG_INT("retryInMs", wait_ms),
+                                 LOG_STR("error", message),
+                                 LOG_INT("retryInMs", wait_ms),
                                  {.key = NULL}};
     log_line(&daemon->log, LOG_WARN, "watching is interrupted", fields);
 }

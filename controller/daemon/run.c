@@ -32,7 +32,8 @@ static const char usage[] =
 
 static void stop(struct daemon *daemon, int exit_status);
 
-/* -- ports -------------------------------------------------------------------------------------- */
+/* -- ports --------------------------------------------------------------------------------------
+ */
 
 static void on_wake(uv_timer_t *timer)
 {
@@ -85,15 +86,15 @@ static void port_on_refused(void *ctx, const struct event *event, const struct e
 {
     struct daemon *daemon = ctx;
     bool has_object = event->kind == EVENT_OBJECT && event->object.kind != KIND_NONE;
-    struct str kind =
-        has_object ? str_from_c(kind_info(event->object.kind)->name) : STR("event");
+    struct str kind = has_object ? str_from_c(kind_info(event->object.kind)->name) : STR("event");
     metric_add(daemon->telemetry.malformed, &kind, 1);
-    struct log_field fields[] = {LOG_STR("kind", kind), LOG_STR("error", err_text(err)),
-                                 {.key = NULL}};
+    struct log_field fields[] = {
+        LOG_STR("kind", kind), LOG_STR("error", err_text(err)), {.key = NULL}};
     log_line(&daemon->log, LOG_WARN, "an object is wrong and is left out", fields);
 }
 
-/* -- start -------------------------------------------------------------------------------------- */
+/* -- start --------------------------------------------------------------------------------------
+ */
 
 static void on_flush(uv_timer_t *timer)
 {
@@ -107,11 +108,19 @@ static void on_flush(uv_timer_t *timer)
 static void begin(struct daemon *daemon)
 {
     struct err err;
-    if (rc_failed(store_port_open(daemon, &err))) {
-        struct log_field fields[] = {LOG_STR("error", err_text(&err)), {.key = NULL}};
-        log_line(&daemon->log, LOG_ERROR, "the store can't be opened", fields);
+    struct rc rc = store_port_open(daemon, &err);
+    struct log_field fields[] = {LOG_STR("error", err_text(&err)), {.key = NULL}};
+    if (rc.code == RC_CONFLICT) {
+        /* Another controller is at work here: two must never run. */
+        log_line(&daemon->log, LOG_ERROR, "the store belongs to another process", fields);
         stop(daemon, 1);
         return;
+    }
+    if (rc_failed(rc)) {
+        /* The store holds history, and no decision rests on it. */
+        metric_set(daemon->telemetry.store_degraded, NULL, 1);
+        log_line(&daemon->log, LOG_ERROR, "the store can't be opened; going on without history",
+                 fields);
     }
     uv_timer_start(&daemon->flush_timer, on_flush, DAEMON_FLUSH_MS, DAEMON_FLUSH_MS);
     kube_port_open_informers(daemon);
@@ -135,8 +144,8 @@ static void on_cluster_id(void *ctx, const struct kube_response *response)
         arena_init(&arena);
         void *value = NULL;
         struct err err;
-        struct rc rc = decode_json(&arena, kind_info(KIND_NAMESPACE)->schema, response->body,
-                                   &value, &err);
+        struct rc rc =
+            decode_json(&arena, kind_info(KIND_NAMESPACE)->schema, response->body, &value, &err);
         if (!rc_failed(rc)) {
             const struct namespace_object *space = value;
             daemon->cluster_id = arena_copy_str(&daemon->config->arena, space->meta.uid);
@@ -148,8 +157,8 @@ static void on_cluster_id(void *ctx, const struct kube_response *response)
         }
     }
     int64_t wait_ms = kube_backoff_next_ms(&daemon->start_backoff, response->retry_after_ms);
-    struct log_field fields[] = {LOG_STR("error", response->message),
-                                 LOG_INT("retryInMs", wait_ms), {.key = NULL}};
+    struct log_field fields[] = {
+        LOG_STR("error", response->message), LOG_INT("retryInMs", wait_ms), {.key = NULL}};
     log_line(&daemon->log, LOG_WARN, "the API server can't be asked yet", fields);
     uv_timer_start(&daemon->start_timer, on_ask_again, (uint64_t)wait_ms, 0);
 }
@@ -168,7 +177,8 @@ static bool http_is_ready(void *ctx, struct str *ret_sentence)
     return daemon->is_ready;
 }
 
-/* -- stop --------------------------------------------------------------------------------------- */
+/* -- stop ---------------------------------------------------------------------------------------
+ */
 
 static void on_part_closed(void *ctx);
 
@@ -257,7 +267,8 @@ static void on_signal(uv_signal_t *handle, int number)
     stop(daemon, 0);
 }
 
-/* -- the process -------------------------------------------------------------------------------- */
+/* -- the process --------------------------------------------------------------------------------
+ */
 
 static struct rc open_client(struct daemon *daemon, struct err *err)
 {

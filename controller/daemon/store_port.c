@@ -48,16 +48,44 @@ void store_port_flush(struct daemon *daemon)
         return;
     }
     struct err err;
-    if (rc_failed(store_commit(daemon->store, daemon->batch, NULL, NULL, &err))) {
-        store_batch_free(daemon->batch); /* the disk is too slow for what happens: history is lost */
+    if (!rc_failed(store_commit(daemon->store, daemon->batch, NULL, NULL, &err))) {
+        daemon->batch = store_batch_new();
+        return;
     }
-    daemon->batch = store_batch_new();
+    /* The disk is behind and the queue is full: the batch stays, and goes with a later flush. */
 }
 
-static void after_add(struct daemon *daemon, struct rc rc)
+enum change_kind { CHANGE_GANG, CHANGE_LEDGER, CHANGE_JOURNAL };
+
+static struct rc batch_take(struct store_batch *batch, enum change_kind kind, struct str key,
+                            const struct store_record *record, struct err *err)
 {
-    if (rc_failed(rc) || store_batch_count(daemon->batch) >= DAEMON_BATCH_MAX) {
+    switch (kind) {
+    case CHANGE_GANG:
+        return store_batch_put_gang(batch, key, record->bytes, err);
+    case CHANGE_LEDGER:
+        return store_batch_add_ledger(batch, record, err);
+    case CHANGE_JOURNAL:
+        return store_batch_add_journal(batch, record, err);
+    }
+    return RC_SUCCESS;
+}
+
+/* A full batch is committed and the change tried once more; if the disk is so far behind that this
+ * fails too, this piece of history is lost. */
+static void add_change(struct daemon *daemon, enum change_kind kind, struct str key,
+                       const struct store_record *record)
+{
+    struct err err;
+    if (store_batch_count(daemon->batch) >= DAEMON_BATCH_MAX) {
         store_port_flush(daemon);
+    }
+    if (rc_failed(batch_take(daemon->batch, kind, key, record, &err))) {
+        store_port_flush(daemon);
+        if (rc_failed(batch_take(daemon->batch, kind, key, record, &err))) {
+            struct log_field fields[] = {LOG_STR("error", err_text(&err)), {.key = NULL}};
+            log_line(&daemon->log, LOG_DEBUG, "a record of history is lost", fields);
+        }
     }
 }
 
@@ -76,8 +104,8 @@ void store_port_persist(void *ctx, struct str gang_uid, const struct gang_memory
     json_key(writer, "evictions");
     json_int(writer, memory->evictions);
     json_object_end(writer);
-    struct err err;
-    after_add(daemon, store_batch_put_gang(daemon->batch, gang_uid, json_writer_text(writer), &err));
+    struct store_record record = {.bytes = json_writer_text(writer)};
+    add_change(daemon, CHANGE_GANG, gang_uid, &record);
     json_writer_free(writer);
 }
 
@@ -112,8 +140,7 @@ void store_port_ledger(void *ctx, const struct effect *effect)
     struct store_record record = {.time_ms = transition->at_ms,
                                   .kind = LEDGER_TRANSITION_KIND,
                                   .bytes = json_writer_text(writer)};
-    struct err err;
-    after_add(daemon, store_batch_add_ledger(daemon->batch, &record, &err));
+    add_change(daemon, CHANGE_LEDGER, STR_NONE, &record);
     json_writer_free(writer);
 }
 
@@ -127,7 +154,6 @@ void store_port_journal(struct daemon *daemon, int64_t now_ms, struct str line)
     }
     if (daemon->store != NULL) {
         struct store_record record = {.time_ms = now_ms, .kind = JOURNAL_LINE_KIND, .bytes = line};
-        struct err err;
-        after_add(daemon, store_batch_add_journal(daemon->batch, &record, &err));
+        add_change(daemon, CHANGE_JOURNAL, STR_NONE, &record);
     }
 }

@@ -24,7 +24,8 @@ struct log_sink telemetry_log(enum log_level level)
     return (struct log_sink){.write_line = write_line, .now_ms = daemon_now_ms, .min_level = level};
 }
 
-/* -- gauges, filled when somebody reads them ----------------------------------------------------- */
+/* -- gauges, filled when somebody reads them -----------------------------------------------------
+ */
 
 static void collect_queues(struct daemon *daemon)
 {
@@ -75,8 +76,8 @@ static void collect(void *ctx)
 
 void telemetry_open(struct daemon *daemon)
 {
-    static const int64_t seconds_us[] = {10,    50,    100,    250,    500,    1000,   2500,
-                                         5000,  10000, 25000,  50000,  100000, 250000, 1000000};
+    static const int64_t seconds_us[] = {10,   50,    100,   250,   500,    1000,   2500,
+                                         5000, 10000, 25000, 50000, 100000, 250000, 1000000};
     struct telemetry *telemetry = &daemon->telemetry;
     telemetry->metrics = metrics_new();
     REGISTER(pending, .name = "tallyman_pending_gangs", .kind = METRIC_GAUGE,

@@ -170,6 +170,14 @@ void controller_deliver(struct sim *sim, const struct sim_object *object, bool i
     task->ctx = is_deleted ? sim : NULL;
 }
 
+static void port_on_refused(void *ctx, const struct event *event, const struct err *err)
+{
+    struct sim *sim = ctx;
+    if (sim->options.on_refused != NULL) {
+        sim->options.on_refused(sim->options.ctx, event, err);
+    }
+}
+
 /* -- its life -------------------------------------------------------------------------------------- */
 
 static void list_kind(struct sim *sim, enum object_kind kind)
@@ -189,7 +197,8 @@ void controller_start(struct sim *sim)
                                  .wake_at = port_wake_at,
                                  .write = port_write,
                                  .on_event = port_on_event,
-                                 .on_effects = port_on_effects};
+                                 .on_effects = port_on_effects,
+                                 .on_refused = port_on_refused};
     sim->incarnation++;
     sim->wake_at_ms = INT64_MAX;
     sim->core = core_new(&options);

@@ -27,16 +27,6 @@ bool job_is_gang(const struct job *job)
     return job_is_builtin(job) && !str_is_empty(string_map_get(&job->meta.labels, LABEL_QUEUE));
 }
 
-struct gang_size job_size(struct sim *sim, const struct job *job)
-{
-    struct gang_size size = {.pods = 1, .min_count = 1};
-    struct err err;
-    if (rc_failed(job_gang_size(&sim->scratch, job, &size, &err))) {
-        size = (struct gang_size){.pods = 1, .min_count = 1};
-    }
-    return size;
-}
-
 struct job_count job_count_pods(const struct sim_object *job)
 {
     struct job_count count = {.active = 0};
@@ -102,9 +92,7 @@ static void review_partial(struct sim *sim, struct sim_object *job, int64_t need
 void job_review(struct sim *sim, struct sim_object *job)
 {
     struct job_count count = job_count_pods(job);
-    struct job now = *object_job(job);
-    now.status.succeeded = (struct opt_int){true, count.succeeded};
-    struct gang_size size = job_size(sim, &now);
+    struct gang_size size = job_live_size(sim, job, &count);
     int64_t need = size.min_count < size.pods ? size.min_count : size.pods;
     review_partial(sim, job, need);
     bool is_whole = count.ready > 0 && count.ready >= need;

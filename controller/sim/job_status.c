@@ -13,7 +13,8 @@ static int compare_index(const void *a, const void *b)
 }
 
 /* "0,2-4" of the indexes whose pods succeeded. */
-static struct str completed_indexes(struct sim *sim, const struct sim_object *job, int64_t succeeded)
+static struct str completed_indexes(struct sim *sim, const struct sim_object *job,
+                                    int64_t succeeded)
 {
     int64_t *indexes = ARENA_ARRAY(&sim->scratch, int64_t, (size_t)succeeded + 1);
     size_t count = 0;
@@ -41,6 +42,21 @@ static struct str completed_indexes(struct sim *sim, const struct sim_object *jo
         from = to + 1;
     }
     return text_str(&text);
+}
+
+struct gang_size job_live_size(struct sim *sim, const struct sim_object *job,
+                               const struct job_count *count)
+{
+    struct job now = *object_job(job);
+    now.status.succeeded = (struct opt_int){true, count->succeeded};
+    now.status.active = (struct opt_int){true, count->active};
+    now.status.completed_indexes = completed_indexes(sim, job, count->succeeded);
+    struct gang_size size = {.pods = 1, .min_count = 1};
+    struct err err;
+    if (rc_failed(job_gang_size(&sim->scratch, &now, &size, &err))) {
+        size = (struct gang_size){.pods = 1, .min_count = 1};
+    }
+    return size;
 }
 
 static void set_condition(struct sim *sim, struct job_status *status, const char *type,

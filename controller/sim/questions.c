@@ -106,7 +106,9 @@ bool sim_job_state(const struct sim *sim, struct str namespace_name, struct str 
         return false;
     }
     const struct job *object = object_job(job);
-    struct gang_size size = job_size((struct sim *)(uintptr_t)sim, object); /* its scratch only */
+    struct job_count count = job_count_pods(job);
+    struct sim *scratch_owner = (struct sim *)(uintptr_t)sim; /* nothing else of it changes */
+    struct gang_size size = job_live_size(scratch_owner, job, &count);
     struct sim_job_state state = {.namespace_name = object->meta.namespace_name,
                                   .name = object->meta.name,
                                   .is_suspended = job_is_suspended(object),

@@ -178,8 +178,10 @@ struct job_count job_count_pods(const struct sim_object *job);
 void job_sync_soon(struct sim *sim, struct sim_object *job, int64_t delay_ms);
 bool job_is_suspended(const struct job *job);
 bool job_is_gang(const struct job *job);
-/* As job_gang_size(), or one pod where that is invalid. */
-struct gang_size job_size(struct sim *sim, const struct job *job);
+/* As job_gang_size() by the pods as they are, whatever the status says yet; one pod where the size
+ * is invalid. */
+struct gang_size job_live_size(struct sim *sim, const struct sim_object *job,
+                               const struct job_count *count);
 /* Writes the status if it differs. True if the Job is finished. */
 bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_count *count);
 /* Deletes its active pods. */

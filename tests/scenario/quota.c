@@ -77,6 +77,7 @@ static void spellings_of_a_quota_are_equal(void **state)
     given_job(s, "decimal", "team-a", "pods=1 memory=1G");
     expect_state(s, "fits", "Admitted");
     expect_state(s, "decimal", "Pending QuotaExhausted");
+    gang_starts(s, "fits", "n1");
     quota_becomes(s, "team-a", "memory=2073741824 cpu=1E1");
     expect_state(s, "decimal", "Admitted");
     expect_used(s, "team-a", "memory=2073741824 cpu=10");

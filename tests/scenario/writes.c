@@ -36,7 +36,7 @@ static void refused_write_backs_off_quotes_the_server_and_holds_nothing(void **s
     expect_used(s, "q", "cpu=0");
     given_job(s, "b", "q", "pods=4 cpu=1");
     assert_true(write_is_out(s, "b"));
-    write_refused(s, "b", "no");
+    job_deleted_now(s, "b");
     at(s, 59000);
     assert_false(write_is_out(s, "a"));
     at(s, 61000);
@@ -218,9 +218,9 @@ static void admission_takes_two_writes(void **state)
     object_gone(s, KIND_POD, "holds-0");
     trace_forget(s);
     job_finishes(s, "holds");
-    expect_trace(s, "[60000] holds > Finished\n"
-                    "[60000] parked: admit 3 pods of queue q, cpu 1000m/pod on default\n"
+    expect_trace(s, "[60000] parked: admit 3 pods of queue q, cpu 1000m/pod on default\n"
                     "[60000] parked > Admitted 0/3 on default\n"
+                    "[60000] holds > Finished\n"
                     "[60000] parked ! Admitted: admitted on queue q: 3 pods, cpu=3\n");
 }
 

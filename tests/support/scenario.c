@@ -319,6 +319,34 @@ static void serve(struct scenario *s, const struct effect *effect)
     }
 }
 
+/* The driver's order: writes to Jobs, Admissions of gangs that were just admitted, the rest. */
+static int rank_of(const struct effect *effect)
+{
+    if (effect->kind == EFFECT_PATCH_JOB) {
+        return 0;
+    }
+    return effect->is_urgent ? 1 : 2;
+}
+
+static struct queued_effect *take_queued(struct scenario *s)
+{
+    struct queued_effect **best = NULL;
+    for (struct queued_effect **link = &s->queue_first; *link != NULL; link = &(*link)->next) {
+        if (best == NULL || rank_of(&(*link)->effect) < rank_of(&(*best)->effect)) {
+            best = link;
+        }
+        if (rank_of(&(*best)->effect) == 0) {
+            break;
+        }
+    }
+    struct queued_effect *taken = *best;
+    *best = taken->next;
+    if (taken->next == NULL) {
+        s->queue_last = best;
+    }
+    return taken;
+}
+
 static void drain(struct scenario *s)
 {
     if (s->is_draining) {
@@ -326,12 +354,7 @@ static void drain(struct scenario *s)
     }
     s->is_draining = true;
     while (s->queue_first != NULL) {
-        struct queued_effect *queued = s->queue_first;
-        s->queue_first = queued->next;
-        if (s->queue_first == NULL) {
-            s->queue_last = &s->queue_first;
-        }
-        serve(s, &queued->effect);
+        serve(s, &take_queued(s)->effect);
     }
     s->is_draining = false;
 }

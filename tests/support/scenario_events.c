@@ -236,6 +236,10 @@ void pod_succeeds(struct scenario *s, const char *name)
     if (job_entry != NULL) {
         struct job *job = (struct job *)job_entry->value;
         job->status.succeeded = (struct opt_int){true, job->status.succeeded.value + 1};
+        const char *index = strrchr(name, '-') + 1;
+        struct str before = job->status.completed_indexes;
+        job->status.completed_indexes =
+            make(s, STR_FMT "%s%s", STR_ARG(before), str_is_empty(before) ? "" : ",", index);
     }
     pod_changed(s, entry);
 }

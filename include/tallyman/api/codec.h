@@ -189,7 +189,8 @@ struct manifest {
     struct object object; /* KIND_NONE: a kind that isn't ours; then the two texts below tell it */
     struct str api_version; /* borrowed from the arena */
     struct str kind;
-    uint32_t line; /* in the file, from 1 */
+    struct str file_name; /* as given to manifests_read() */
+    uint32_t line;        /* in the file, from 1 */
 };
 
 /* Reads a file's text (YAML or JSON, several documents, `kind: List` taken apart). Every document

@@ -79,6 +79,7 @@ struct job_patch {
     bool sets_tolerations;           /* the whole list; empty removes it */
     struct toleration_list tolerations;
     struct opt_int parallelism;
+    bool sets_completions; /* to the same number, for an Indexed Job whose two are one */
 };
 
 /* One Event on a Job. */

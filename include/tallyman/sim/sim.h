@@ -79,6 +79,7 @@ struct sim_options {
     /* As the driver's ports: every event and what the core asked for. */
     void (*on_event)(void *ctx, const struct event *event);
     void (*on_effects)(void *ctx, const struct event *event, const struct effects *effects);
+    void (*on_refused)(void *ctx, const struct event *event, const struct err *err);
 };
 
 /* `options` is copied. Owned; sim_free(). */
@@ -167,6 +168,7 @@ int64_t sim_wasted_device_ms(const struct sim *sim);
  * twice. RC_INVALID with a sentence that names the node or device. */
 NODISCARD struct rc sim_check(const struct sim *sim, struct err *err);
 
-/* Borrowed; NULL without Tallyman. */
+/* Borrowed; NULL without Tallyman, and before sim_run_until() is called first: it starts on a cluster
+ * that has what was loaded until then. */
 struct core *sim_core(const struct sim *sim);
 const struct driver *sim_driver(const struct sim *sim);

@@ -3,6 +3,8 @@
 import json
 import time
 
+from . import manifests, paths
+
 QUEUE = "tallyman.dev/queue"
 RECORD = "tallyman.dev/admission"
 SUSPENDED = "tallyman.dev/suspended"
@@ -13,6 +15,16 @@ CONTROLLER_USER = "system:serviceaccount:tallyman-system:tallyman"
 QUEUES_PATH = "/apis/tallyman.dev/v1beta1/queues"
 BINDING_S = 2.0           # how long the scheduler may take over the pods of one gang
 JOB_NAME = "batch.kubernetes.io/job-name"
+
+
+def remove_policies(cluster):
+    """Makes it a cluster without policies, where the controller does their work a moment later."""
+    root = paths.SUITE_DIR.parent.parent
+    cluster.kubectl("delete", "-k", root / "config" / "policies", "--ignore-not-found")
+    probe = manifests.job("probe", "default", pods=1, queue="none")
+    cluster.wait_for(lambda: not cluster.request(
+        "POST", "/apis/batch/v1/namespaces/default/jobs?dryRun=All", probe)["spec"].get("suspend"),
+        20, "the policies out of effect")
 
 
 class Gangs:

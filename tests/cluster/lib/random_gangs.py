@@ -44,9 +44,9 @@ def _node(randomness, world, number):
         taints.append(dict(TAINT))
     if randomness.random() < 0.1:
         taints.append({"key": "flaky", "effect": "PreferNoSchedule"})
-    node = fixtures.node(f"{world.lane}-n{number}", cpu=str(randomness.randint(1, 8)),
-                         memory=f"{randomness.choice((1, 2, 4, 8))}Gi",
-                         pods=str(randomness.choice((2, 3, 5, 110))), labels=labels, taints=taints)
+    node = fixtures.node(f"{world.lane}-n{number}", cpu=str(randomness.randint(2, 8)),
+                         memory=f"{randomness.choice((2, 4, 8, 16))}Gi",
+                         pods=str(randomness.choice((4, 8, 110, 110))), labels=labels, taints=taints)
     if randomness.random() < 0.3:
         count = str(randomness.randint(0, 4))
         for field in ("capacity", "allocatable"):
@@ -66,7 +66,7 @@ def _device(randomness, index, is_tainted):
     return result
 
 
-def _slice(name, pool, devices, where, counters=None):
+def one_pool(name, pool, devices, where, counters=None):
     """One complete pool. `where` is {"nodeName": …} or {"nodeSelector": …}."""
     specs = [{"driver": DRIVER, **where, "devices": devices,
               "pool": {"name": pool, "generation": 1,
@@ -96,15 +96,15 @@ def _card(randomness, index):
 
 def _node_slices(randomness, name):
     kind = randomness.random()
-    if kind < 0.3:
+    if kind < 0.15:
         return []
     if kind < 0.8:
         devices = [_device(randomness, index, randomness.random() < 0.1)
-                   for index in range(randomness.randint(1, 5))]
+                   for index in range(randomness.randint(2, 6))]
         randomness.shuffle(devices)
-        return _slice(name, name, devices, {"nodeName": name})
+        return one_pool(name, name, devices, {"nodeName": name})
     cards = [_card(randomness, index) for index in range(randomness.randint(1, 2))]
-    return _slice(name, name, [part for parts, _ in cards for part in parts], {"nodeName": name},
+    return one_pool(name, name, [part for parts, _ in cards for part in parts], {"nodeName": name},
                   [counter for _, counter in cards])
 
 
@@ -113,12 +113,12 @@ def _roaming_slices(randomness, world):
     devices = [_device(randomness, index, False) for index in range(randomness.randint(1, 3))]
     where = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [
         {"key": "lane", "operator": "In", "values": [world.lane]}]}]}}
-    return _slice(f"{world.lane}-net", f"{world.lane}-net", devices, where)
+    return one_pool(f"{world.lane}-net", f"{world.lane}-net", devices, where)
 
 
 def _foreign_pod(randomness, world, node, number):
     """Somebody else's pod, bound by itself like a static pod; some have ended already."""
-    requests = {"cpu": f"{randomness.randint(1, 20)}00m", "memory": "256Mi"}
+    requests = {"cpu": f"{randomness.randint(1, 10)}00m", "memory": "256Mi"}
     annotations = {"example.com/run-for": "0s"} if randomness.random() < 0.2 else {}
     return {"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": f"{node['metadata']['name']}-other-{number}",
@@ -166,9 +166,9 @@ def _affinity(randomness):
 
 def _pod_spec(randomness):
     spec = {}
-    if randomness.random() < 0.25:
+    if randomness.random() < 0.15:
         spec["nodeSelector"] = {"zone": randomness.choice(ZONES)}
-    if randomness.random() < 0.3:
+    if randomness.random() < 0.2:
         spec["affinity"] = _affinity(randomness)
     if randomness.random() < 0.1:
         spec.setdefault("affinity", {})["podAntiAffinity"] = {
@@ -195,14 +195,14 @@ def _job(randomness, world, number):
     extended = {"example.com/accel": randomness.randint(1, 2)} if randomness.random() < 0.1 else {}
     return manifests.job(
         f"{world.lane}-j{number}", world.namespace, queue=world.queue,
-        pods=randomness.choice((1, 2, 2, 3, 4, 6)), cpu=f"{randomness.randint(1, 30)}00m",
-        memory=f"{randomness.choice((64, 256, 512, 1024))}Mi", extended=extended,
+        pods=randomness.choice((1, 2, 2, 2, 3, 4)), cpu=f"{randomness.choice((1, 2, 3, 5, 7, 10, 15, 25))}00m",
+        memory=f"{randomness.choice((64, 128, 256, 512, 1024))}Mi", extended=extended,
         claim_templates=templates, claims=claims, pod_spec=_pod_spec(randomness))
 
 
 def make_world(randomness, lane, namespace):
     world = World(lane, namespace)
-    for number in range(randomness.randint(1, 4)):
+    for number in range(randomness.choice((1, 2, 2, 3, 3, 4))):
         node = _node(randomness, world, number)
         world.nodes.append(node)
         world.slices += _node_slices(randomness, node["metadata"]["name"])
@@ -214,5 +214,5 @@ def make_world(randomness, lane, namespace):
                    for index in range(3)]
     world.named += [_claim_object(randomness, world, "ResourceClaim", f"{lane}-c{index}")
                     for index in range(2)]
-    world.jobs = [_job(randomness, world, number) for number in range(randomness.randint(2, 6))]
+    world.jobs = [_job(randomness, world, number) for number in range(randomness.randint(2, 7))]
     return world

@@ -7,15 +7,14 @@ import os
 import random
 import time
 
-from lib import fixtures, manifests
+from lib import fixtures, manifests, random_gangs
 from lib.course import is_suspended, pod_job
-from lib.random_gangs import make_world
 
 WORLDS = int(os.environ.get("TALLYMAN_WORLDS", "200"))
 SEED = os.environ.get("TALLYMAN_SEED", "1729")
-AT_ONCE = 40             # worlds side by side in one control plane, each on nodes of its own
+AT_ONCE = 50             # worlds side by side in one control plane, each on nodes of its own
 THREADS = 8
-WHOLE_WITHIN_S = 20      # of its unsuspending, on a machine that is busy with 40 worlds
+WHOLE_WITHIN_S = 20      # of its unsuspending, on a machine that is busy with 50 worlds
 QUIET_S = 3
 SETTLE_TIMEOUT_S = 90
 ADMISSIONS = "/apis/tallyman.dev/v1beta1/namespaces/{}/admissions"
@@ -231,7 +230,7 @@ def test_every_admitted_gang_is_placed_whole(context):
     namespace, tally = context.namespace, _Tally()
     started = time.monotonic()
     for first in range(0, WORLDS, AT_ONCE):
-        worlds = [make_world(randomness, f"w{number}", namespace)
+        worlds = [random_gangs.make_world(randomness, f"w{number}", namespace)
                   for number in range(first, min(first + AT_ONCE, WORLDS))]
         _run_batch(context, namespace, worlds, randomness, tally)
     careful = collections.Counter(reason[0] for _, _, reason in tally.too_careful if reason)
@@ -246,3 +245,115 @@ def test_every_admitted_gang_is_placed_whole(context):
     assert not wrong, f"these waited without devices being in question, and would fit: {wrong}"
     assert tally.admitted > WORLDS, "too few gangs were admitted to say anything"
     assert tally.waiting > WORLDS / 4, "too few gangs had to wait to say anything"
+
+
+# -- traps: where a count of what is free says yes, and the scheduler's choice says no --------------
+
+ROUNDS = 6
+
+
+def _device(name, model, **more):
+    return {"name": name, "attributes": {"model": {"string": model}}, **more}
+
+
+def _part(name, amount):
+    return _device(name, "part", consumesCounters=[{
+        "counterSet": "card", "counters": {"parts": {"value": str(amount)}}}])
+
+
+def _pool(node, devices, counters=None):
+    return random_gangs.one_pool(node, node, devices, {"nodeName": node}, counters)
+
+
+def _requests(*expressions):
+    """One request of one device for each expression; None is any device."""
+    return {"devices": {"requests": [{"name": f"r{number}", "exactly": {
+        "deviceClassName": fixtures.DRIVER, **({"selectors": [{"cel": {
+            "expression": expression}}]} if expression else {})}}
+        for number, expression in enumerate(expressions)]}}
+
+
+def _model(name):
+    return f'device.attributes["{fixtures.DRIVER}"].model == "{name}"'
+
+
+def _trap_world(context, lane, nodes, slices, named, jobs):
+    world = random_gangs.World(lane, context.namespace)
+    world.nodes = [fixtures.node(f"{lane}-{name}", labels={"lane": lane}) for name in nodes]
+    world.slices, world.named, world.jobs = slices, named, jobs(world)
+    return world
+
+
+def _check_trap(context, world):
+    """Whatever is admitted must be whole; returns the names of what was."""
+    cluster, namespace = context.cluster, context.namespace
+    _build(cluster, [world], namespace)
+    _create(cluster, world.jobs, namespace)
+    picture, late = _settle(cluster, namespace)
+    late |= picture.partial()
+    assert not late, "\n".join(_evidence(cluster, namespace, world, name) for name in late)
+    admitted = set(picture.admitted())
+    _clear(cluster, [world], namespace)
+    return admitted
+
+
+def _template(name, namespace, spec):
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+            "metadata": {"name": name, "namespace": namespace}, "spec": {"spec": spec}}
+
+
+def _claim(name, namespace, spec):
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+            "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+
+
+def _two_pods(world, template):
+    return [manifests.job(f"{world.lane}-j0", world.namespace, queue=world.queue, pods=2,
+                          claim_templates=[template])]
+
+
+def test_a_pod_may_get_the_device_that_only_another_could_use(context):
+    """Each pod asks for any device and a big one. Two big, two small: enough for two pods, unless
+    the first is given both big ones, and which it is given is the scheduler's choice."""
+    context.controller()
+    for lane, models in (("trap-a", ("big", "big", "small", "small")),
+                         ("trap-b", ("small", "small", "big", "big"))):
+        devices = [_device(f"d{number}", model) for number, model in enumerate(models)]
+        _check_trap(context, _trap_world(
+            context, lane, ["n"], _pool(f"{lane}-n", devices),
+            [_template(f"{lane}-t", context.namespace, _requests(None, _model("big")))],
+            lambda world: _two_pods(world, f"{world.lane}-t")))
+
+
+def test_a_pod_may_get_the_whole_card(context):
+    """A card is offered whole and in halves, and any part will do: two pods fit, unless the first
+    is given the whole."""
+    context.controller()
+    counters = [{"name": "card", "counters": {"parts": {"value": "2"}}}]
+    parts = [_part("whole", 2), _part("half-0", 1), _part("half-1", 1)]
+    for lane, devices in (("card-a", parts), ("card-b", parts[::-1])):
+        _check_trap(context, _trap_world(
+            context, lane, ["n"], _pool(f"{lane}-n", devices, counters),
+            [_template(f"{lane}-t", context.namespace, _requests(None))],
+            lambda world: _two_pods(world, f"{world.lane}-t")))
+
+
+def test_a_named_claim_and_another_gang_after_the_same_device(context):
+    """Two nodes with a device each. One gang shares a claim, so it is bound to one node; the other
+    gang's pod may be placed on either."""
+    context.controller()
+    started = set()
+    for number in range(ROUNDS):
+        lane, namespace = f"claim-{number}", context.namespace
+        slices = [item for name in ("a", "b")
+                  for item in _pool(f"{lane}-{name}", [_device("d", "big")])]
+        jobs = lambda world: [  # noqa: E731
+            manifests.job(f"{world.lane}-j0", namespace, queue=world.queue, pods=1,
+                          claim_templates=[f"{world.lane}-t"]),
+            manifests.job(f"{world.lane}-j1", namespace, queue=world.queue, pods=2,
+                          claims=[f"{world.lane}-c"])]
+        started |= _check_trap(context, _trap_world(
+            context, lane, ["a", "b"], slices,
+            [_template(f"{lane}-t", namespace, _requests(None)),
+             _claim(f"{lane}-c", namespace, _requests(None))], jobs))
+    assert len(started) == 2 * ROUNDS, f"both fit, one after the other; admitted: {started}"

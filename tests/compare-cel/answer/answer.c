@@ -73,8 +73,7 @@ static void read_line(char *line)
     } else if (strcmp(line, "driver") == 0) {
         entry->cel.driver = copy(key);
     } else if (strcmp(line, "allow") == 0) {
-        entry->device.allow_multiple_allocations =
-            (struct opt_bool){key[0] != '-', key[0] == 't'};
+        entry->device.allow_multiple_allocations = (struct opt_bool){key[0] != '-', key[0] == 't'};
     } else {
         char *value = strchr(key, ' ');
         if (value != NULL) {

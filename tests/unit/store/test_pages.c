@@ -102,7 +102,7 @@ static void a_flip_is_found_or_harmless_or_inside_a_record(void **state)
     uint32_t found = 0;
     uint32_t harmless = 0;
     uint32_t inside = 0;
-    uint8_t *bytes = make_bytes(f, 20, &count);
+    uint8_t *bytes = make_bytes(f, 12, &count);
 
     check_ok(f, walk(bytes, count, &original, &f->err));
     /* The older meta page, made the newest. */
@@ -114,8 +114,8 @@ static void a_flip_is_found_or_harmless_or_inside_a_record(void **state)
             older = contents;
         }
     }
-    /* Every byte of the meta pages' and the other pages' heads, a sample of the rest. */
-    for (size_t at = 0; at < count; at += at % 4096 < 160 ? 1 : 127) {
+    /* Every byte of each page's head, every 246th of the rest (16 steps to the next page). */
+    for (size_t at = 0; at < count; at += at % 4096 < 160 ? 1 : 246) {
         uint8_t bit = (uint8_t)(1u << (at % 8));
 
         bytes[at] ^= bit;
@@ -131,7 +131,7 @@ static void a_flip_is_found_or_harmless_or_inside_a_record(void **state)
         bytes[at] ^= bit;
     }
     assert_true(found > 500);
-    assert_true(inside > 100);
+    assert_true(inside > 50);
     print_message("%u found, %u harmless, %u inside a record\n", found, harmless, inside);
     mem_free(bytes);
 }
@@ -145,7 +145,7 @@ static void no_bytes_make_it_read_outside_or_run_for_ever(void **state)
     uint64_t random = 88172645463325252u;
     uint8_t *bytes = make_bytes(f, 12, &count);
 
-    for (int round = 0; round < 1000; round++) {
+    for (int round = 0; round < 400; round++) {
         /* A copy of exactly the size, so that a sanitizer sees one byte too far. */
         size_t length = round % 3 == 0 ? count : (size_t)round * 7919 % (count + 1);
         uint8_t *copy = mem_alloc(length);

@@ -1,0 +1,220 @@
+/* fit_robust.c - is there room enough whatever order kube-scheduler places pods in?
+ *
+ * Gangs that were let go and whose pods are on their way may be placed anywhere, pod by pod, before
+ * or between the candidate's pods. So each of the crowds has to find its places even if all pods of
+ * all the others land where it hurts most. Where that can't be said, the candidate waits until they
+ * are bound, which is a matter of moments. */
+#include "internal.h"
+
+static bool share_a_node(struct core *core, const struct pod_demand *a, const struct pod_demand *b)
+{
+    struct node_state *node;
+    RB_FOREACH (node, node_tree, &core->node_order) {
+        if (node->object != NULL && node_exclusion(core, a, node) == EXCLUDED_COUNT &&
+            node_exclusion(core, b, node) == EXCLUDED_COUNT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether some device could go to either, directly or through the counters of one card. */
+static bool share_a_device(struct core *core, struct device_profile *a, struct device_profile *b,
+                           bool *ret_counters)
+{
+    *ret_counters = false;
+    for (uint32_t slot = 0; slot < core->device_slots; slot++) {
+        const struct device_state *device = core->devices[slot];
+        if (device == NULL) {
+            continue;
+        }
+        bool by_a = profile_match(core, a, device) == MATCH_YES;
+        bool by_b = profile_match(core, b, device) == MATCH_YES;
+        if ((by_a || by_b) && device->counter_count > 0) {
+            *ret_counters = true;
+            return true;
+        }
+        if (by_a && by_b) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int64_t ceil_div(i128 a, i128 b)
+{
+    return i128_clamp((a + b - 1) / b);
+}
+
+#define LOSS_UNKNOWN INT64_MAX
+
+/* How many devices that `mine` asks for one pod of `other` can take; -1: no saying. */
+static int64_t devices_taken(struct core *core, const struct pod_demand *other,
+                             const struct device_demand *mine)
+{
+    int64_t taken = 0;
+    for (uint32_t i = 0; i < other->shape->device_count; i++) {
+        const struct device_demand *theirs = &other->shape->devices[i];
+        bool is_by_counters = false;
+        if (theirs->profile != mine->profile &&
+            !share_a_device(core, theirs->profile, mine->profile, &is_by_counters)) {
+            continue;
+        }
+        if (is_by_counters) {
+            return -1;
+        }
+        taken = sat_add(taken, theirs->count);
+    }
+    return taken;
+}
+
+/* How many places one pod of `other` can cost `mine`, wherever it lands. */
+static int64_t worst_loss(struct core *core, const struct pod_demand *other,
+                          const struct pod_demand *mine)
+{
+    bool shares_a_node = share_a_node(core, other, mine);
+    int64_t loss = shares_a_node ? 1 : 0; /* a pod takes one of the node's pods */
+    const struct vector *theirs = &other->shape->per_pod;
+    for (uint32_t i = 0; shares_a_node && i < theirs->count; i++) {
+        i128 ours = vector_get(&mine->shape->per_pod, theirs->items[i].resource);
+        int64_t cost = ours == 0 ? 0 : ceil_div(theirs->items[i].value, ours);
+        loss = cost > loss ? cost : loss;
+    }
+    bool shares_devices = shares_a_node || core->roaming_devices > 0;
+    for (uint32_t j = 0; shares_devices && j < mine->shape->device_count; j++) {
+        const struct device_demand *ours = &mine->shape->devices[j];
+        int64_t taken = devices_taken(core, other, ours);
+        if (taken < 0) {
+            return LOSS_UNKNOWN;
+        }
+        int64_t cost = ceil_div(taken, ours->count);
+        loss = cost > loss ? cost : loss;
+    }
+    return loss;
+}
+
+/* Whether one of these requests could take what one of those wants. */
+static bool requests_meet(struct core *core, const struct device_demand *a, uint32_t a_count,
+                          const struct device_demand *b, uint32_t b_count)
+{
+    for (uint32_t i = 0; i < a_count; i++) {
+        for (uint32_t j = 0; j < b_count; j++) {
+            bool is_by_counters = false;
+            if (a[i].profile == b[j].profile ||
+                share_a_device(core, a[i].profile, b[j].profile, &is_by_counters)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* A named claim gets its devices once, on the node that its gang is bound to: whether pods or named
+ * claims of `other` may be after the same devices. */
+bool fit_claims_collide(struct core *core, const struct pod_demand *mine,
+                        const struct pod_demand *other)
+{
+    for (uint32_t c = 0; c < mine->shape->claim_count; c++) {
+        const struct shared_claim_demand *claim = &mine->shape->claims[c];
+        if (claim_is_allocated(claim->claim)) {
+            continue;
+        }
+        if (requests_meet(core, claim->requests, claim->request_count, other->shape->devices,
+                          other->shape->device_count)) {
+            return true;
+        }
+        for (uint32_t o = 0; mine != other && o < other->shape->claim_count; o++) {
+            const struct shared_claim_demand *theirs = &other->shape->claims[o];
+            if (!claim_is_allocated(theirs->claim) &&
+                requests_meet(core, claim->requests, claim->request_count, theirs->requests,
+                              theirs->request_count)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool are_after_one_claim(struct core *core, const struct pod_demand *a,
+                                const struct pod_demand *b)
+{
+    bool meets = core->roaming_devices > 0 || share_a_node(core, a, b);
+    return meets && (fit_claims_collide(core, a, b) || fit_claims_collide(core, b, a));
+}
+
+/* Shapes may differ by their queue, namespace or size alone. */
+static bool is_same_shape(const struct shape *a, const struct shape *b)
+{
+    if (!vector_equal(&a->per_pod, &b->per_pod) || a->device_count != b->device_count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < a->device_count; i++) {
+        if (a->devices[i].profile != b->devices[i].profile ||
+            a->devices[i].count != b->devices[i].count) {
+            return false;
+        }
+    }
+    return object_equal(&pod_spec_schema, a->spec, b->spec);
+}
+
+static bool is_same_demand(const struct pod_demand *a, const struct pod_demand *b)
+{
+    if (a->flavor_count != b->flavor_count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < a->flavor_count; i++) {
+        if (a->flavors[i] != b->flavors[i]) {
+            return false;
+        }
+    }
+    if (a->shape->claim_count > 0 || b->shape->claim_count > 0) {
+        return false;
+    }
+    return a->shape == b->shape || is_same_shape(a->shape, b->shape);
+}
+
+/* Whether crowd `i` finds its places though all the others land where it hurts most. */
+static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i)
+{
+    const struct crowd *mine = &list->items[i];
+    int64_t needed = mine->pods;
+    for (uint32_t j = 0; j < list->count; j++) {
+        if (j == i) {
+            continue;
+        }
+        const struct crowd *other = &list->items[j];
+        bool is_alike = is_same_demand(&other->demand, &mine->demand);
+        int64_t loss = is_alike ? 1 : worst_loss(core, &other->demand, &mine->demand);
+        if (loss == LOSS_UNKNOWN || are_after_one_claim(core, &mine->demand, &other->demand)) {
+            return false;
+        }
+        needed = sat_add(needed, sat_mul(loss, other->pods));
+    }
+    fit_plan_new(core);
+    return fit_place(core, &mine->demand, needed) >= needed;
+}
+
+bool fit_is_robust(struct core *core, const struct crowd_list *promised,
+                   const struct pod_demand *demand, int64_t pods)
+{
+    if (promised->count == 0) {
+        return true;
+    }
+    struct crowd_list all = {.count = promised->count + 1};
+    all.items = ARENA_ARRAY(&core->scratch, struct crowd, all.count);
+    bool is_all_alike = true;
+    for (uint32_t i = 0; i < promised->count; i++) {
+        all.items[i] = promised->items[i];
+        is_all_alike = is_all_alike && is_same_demand(&promised->items[i].demand, demand);
+    }
+    if (is_all_alike) {
+        return true; /* equal pods can't be in each other's way */
+    }
+    all.items[promised->count] = (struct crowd){.demand = *demand, .pods = pods};
+    for (uint32_t i = 0; i < all.count; i++) {
+        if (!is_safe(core, &all, i)) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,113 @@
+/* simulate.h - what the files of the `simulate` command offer each other. */
+#pragma once
+
+#include <stdio.h>
+
+#include "input.h"
+#include "tallyman/base/text.h"
+#include "tallyman/sim/sim.h"
+
+#define SIMULATE_COLUMNS 100
+
+/* -- simulate_print.c: text on a terminal ------------------------------------------------------ */
+
+enum ink { INK_PLAIN = 0, INK_BOLD, INK_DIM, INK_GREEN, INK_YELLOW, INK_RED };
+
+/* Colour only on a terminal, and not where NO_COLOR is set (https://no-color.org). */
+void print_choose_ink(FILE *out);
+void print_ink(FILE *out, enum ink ink);
+/* "01:02:03". */
+void print_clock(FILE *out, int64_t ms);
+/* Text from column `indent` on, broken at spaces; what follows a break is indented as well. The
+ * cursor stands at column `indent`. Ends the line. */
+void print_wrapped(FILE *out, int indent, struct str text);
+
+/* -- simulate_timeline.c: what happened, one line per Job and burst -----------------------------
+ */
+
+enum line_kind {
+    LINE_SUBMITTED = 1,
+    LINE_ADMITTED,
+    LINE_WAITS,
+    LINE_BOUND,
+    LINE_UNSCHEDULABLE,
+    LINE_WORKS,
+    LINE_BROKEN,
+    LINE_SUSPENDED,
+    LINE_POD_FAILED,
+    LINE_FINISHED,
+    LINE_DELETED,
+};
+
+/* Where pods of one line went. */
+struct place {
+    struct str node;
+    struct str devices; /* "gpu-0 gpu-1" */
+    int64_t pods;
+};
+
+struct line {
+    int64_t at_ms;
+    int64_t last_ms; /* of what was added to it last */
+    enum line_kind kind;
+    struct str job;
+    struct str text; /* borrowed from the timeline's arena */
+    int64_t pods;    /* that the line is about */
+    int64_t bound;   /* of the Job, all in all */
+    int64_t wanted;
+    struct place *places; /* LINE_BOUND */
+    uint32_t place_count;
+    uint32_t place_capacity;
+    struct str said_before; /* LINE_WAITS: the sentence that it replaced */
+};
+
+struct timeline {
+    struct arena *arena; /* borrowed */
+    struct sim *sim;     /* borrowed */
+    struct line *lines;
+    uint32_t count;
+    uint32_t capacity;
+    struct timeline_job *jobs;
+    uint32_t job_count;
+    uint32_t job_capacity;
+};
+
+/* For sim_options.on_note, with the timeline as ctx. */
+void timeline_note(void *ctx, const struct sim_note *note);
+/* At most `lines_max` lines (the middle is left out); 0: all. */
+void timeline_print(FILE *out, struct timeline *timeline, uint32_t lines_max);
+/* When something happened last; -1: never. */
+int64_t timeline_last_ms(const struct timeline *timeline);
+
+/* -- simulate_table.c: both halves side by side -------------------------------------------------
+ */
+
+struct waiting_job {
+    struct str name;    /* "namespace/name" */
+    struct str summary; /* "Reason: sentence" */
+};
+
+/* How a half stood at one moment. */
+struct snapshot {
+    int64_t at_ms;
+    struct sim_devices devices;
+    int64_t jobs; /* submitted so far, finished ones included */
+    int64_t working;
+    int64_t finished;
+    struct waiting_job *waiting; /* in the arena */
+    uint32_t waiting_count;
+};
+
+struct half {
+    const char *name;
+    bool has_tallyman;
+    struct snapshot early; /* while they compete */
+    struct snapshot end;
+    int64_t wasted_device_ms;
+    struct timeline timeline;
+};
+
+void snapshot_take(struct snapshot *snapshot, struct sim *sim, struct arena *arena);
+void table_print(FILE *out, const struct half *halves, uint32_t count);
+/* The sentences of those that wait in the snapshot. */
+void waiting_print(FILE *out, const struct snapshot *snapshot);
