@@ -79,6 +79,14 @@ struct verdict gang_verdict(const struct core *core, const struct gang *gang, st
             .message = arena_format(arena, "%u of its pods are still stopping", gang->live_pods)};
     case GANG_PENDING:
         return waiting_verdict(core, gang, arena);
+    case GANG_RESERVED:
+        return (struct verdict){
+            .reason = REASON_WAITING_FOR_VICTIMS,
+            .message = arena_format(arena, "%u gang%s that make%s room for it %s stopping",
+                                    preempt_victims_left(core, gang),
+                                    preempt_victims_left(core, gang) == 1 ? "" : "s",
+                                    preempt_victims_left(core, gang) == 1 ? "s" : "",
+                                    preempt_victims_left(core, gang) == 1 ? "is" : "are")};
     case GANG_ADMITTED:
     case GANG_RUNNING:
     case GANG_FINISHED:

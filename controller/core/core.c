@@ -94,6 +94,7 @@ static void become_ready(struct core *core)
         gang_pods_changed(core, gang);
         gang = next;
     }
+    preempt_restore(core);
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         queue_check_finalizer(core, queue);

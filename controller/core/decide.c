@@ -68,6 +68,10 @@ static void take_next(struct core *core, struct shape *shape)
         }
         return;
     }
+    if (preempt(core, gang, evaluation.verdict.reason)) {
+        is_strict ? strict_go_on(core, queue) : ready_add(core, shape);
+        return;
+    }
     shape->judged_in = core->pass;
     park(core, shape, &evaluation);
     if (!is_strict) {
@@ -85,6 +89,7 @@ void decide(struct core *core)
 {
     core->pass++;
     quota_relink(core);
+    preempt_finish_ready(core);
     struct shape *shape;
     while ((shape = order_next(core)) != NULL) {
         ready_remove(core, shape);

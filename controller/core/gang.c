@@ -26,7 +26,7 @@ static const struct {
     /* After a restart a gang is found in whatever state it has reached. */
     [0] = {"", BIT(GANG_PENDING) | BIT(GANG_ADMITTED) | BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
     [GANG_PENDING] = {"Pending", BIT(GANG_HELD) | BIT(GANG_ADMITTED) | BIT(GANG_RUNNING) |
-                                     BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
+                                     BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED) | BIT(GANG_RESERVED)},
     [GANG_HELD] = {"Held", BIT(GANG_PENDING) | BIT(GANG_ADMITTED) | BIT(GANG_RUNNING) |
                                BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
     [GANG_ADMITTED] = {"Admitted", BIT(GANG_PENDING) | BIT(GANG_RUNNING) | BIT(GANG_SUSPENDING) |
@@ -36,6 +36,9 @@ static const struct {
     [GANG_SUSPENDING] = {"Suspending", BIT(GANG_PENDING) | BIT(GANG_HELD) | BIT(GANG_ADMITTED) |
                                            BIT(GANG_RUNNING) | BIT(GANG_FINISHED)},
     [GANG_FINISHED] = {"Finished", 0},
+    [GANG_RESERVED] = {"Reserved", BIT(GANG_PENDING) | BIT(GANG_HELD) | BIT(GANG_ADMITTED) |
+                                       BIT(GANG_RUNNING) | BIT(GANG_SUSPENDING) |
+                                       BIT(GANG_FINISHED)},
 };
 
 const char *gang_state_name(enum gang_state state)
@@ -221,8 +224,9 @@ void gang_reprioritize(struct core *core, struct gang *gang)
 
 int64_t gang_promised_pods(const struct gang *gang)
 {
-    bool is_starting = gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING;
-    if (gang->reservation == NULL || !is_starting) {
+    bool is_starting = gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING ||
+                       gang->state == GANG_RESERVED;
+    if (gang->reservation == NULL || !is_starting || gang->is_out) {
         return 0;
     }
     int64_t left = gang->reservation->count - (int64_t)gang->settled_pods;
@@ -314,6 +318,7 @@ void gang_free(struct core *core, struct gang *gang)
     str_drop(&gang->admission_uid);
     str_drop(&gang->invalid);
     str_drop(&gang->refusal);
+    str_drop(&gang->stops_for);
     mem_free(gang);
     if (queue != NULL) {
         queue_free_if_unused(core, queue);

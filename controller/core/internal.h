@@ -127,6 +127,8 @@ void slice_deleted(struct core *core, const struct resource_slice *object);
 void device_set_used(struct core *core, struct str key, bool is_used);
 /* Free for the plan of core.plan_epoch: unused, untainted, its counters suffice. */
 bool device_is_free(const struct core *core, const struct device_state *device);
+/* A what-if frees it, or takes that back. */
+void device_set_freed(struct core *core, struct str key, bool is_freed);
 void device_plan(struct core *core, struct device_state *device);
 void device_unplan(struct core *core, struct device_state *device);
 void devices_free(struct core *core);
@@ -192,6 +194,7 @@ struct str reservation_flavor(const struct reservation *reservation, struct str 
  * what isn't cpu, memory, ephemeral-storage or pods. */
 struct str reservation_text(const struct core *core, const struct gang *gang, struct arena *arena,
                             bool is_devices);
+bool resource_is_device(struct str resource);
 void ledger_assert(const struct core *core);
 
 /* -- fit.c: where could these pods go --------------------------------------------------------- */
@@ -346,6 +349,26 @@ const char *exclusion_text(enum exclusion exclusion); /* "not ready" */
 struct explanation *explain_gang(const struct core *core, const struct gang *gang,
                                  const struct verdict *verdict, struct arena *arena);
 
+/* -- whatif.c: the state without some gangs ----- */
+
+void whatif_begin(struct core *core);
+void whatif_take_out(struct core *core, struct gang *gang);
+void whatif_put_back(struct core *core, struct gang *gang);
+void whatif_end(struct core *core); /* all have been put back */
+
+/* -- preempt.c ---------------------------------- */
+
+/* Finds victims for the gang, stops them and reserves their room for it; false: there are none. */
+bool preempt(struct core *core, struct gang *gang, enum reason reason);
+/* Those of its victims that still hold something. */
+uint32_t preempt_victims_left(const struct core *core, const struct gang *gang);
+/* It no longer wants the room, or has waited too long for it. */
+void preempt_abort(struct core *core, struct gang *gang);
+/* Admits the gangs whose victims have all stopped. */
+void preempt_finish_ready(struct core *core);
+/* Takes up the transactions that a restart has interrupted. */
+void preempt_restore(struct core *core);
+
 /* -- decide.c --------------------------------------------------------------------------------- */
 
 /* The pass: takes the next gang by order until no shape is ready. */
@@ -392,6 +415,9 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
 
 void patch_admit(struct core *core, struct gang *gang, const struct evaluation *evaluation);
 void patch_suspend(struct core *core, struct gang *gang, const char *cause, struct str why);
+/* A victim, for the sake of that gang. */
+void patch_suspend_for(struct core *core, struct gang *victim, const struct gang *gang,
+                       const char *cause);
 void patch_restore(struct core *core, struct gang *gang, bool sets_hold);
 struct effect *effect_new(struct core *core, enum effect_kind kind);
 void note_event(struct core *core, const struct gang *gang, bool is_warning, const char *reason,

@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include "tallyman/base/alloc.h"
+#include "tallyman/base/time_text.h"
 
 static struct str job_label(const struct job *job, const char *key)
 {
@@ -171,6 +172,8 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     gang->suspended = read_suspended(core, job);
     string_map_drop(&gang->template_selector);
     gang->template_selector = string_map_own(&job->spec.pod_template.spec.node_selector);
+    gang->checkpoint_ms = 0;
+    (void)time_parse_rfc3339(job_annotation(job, ANNOTATION_CHECKPOINT), &gang->checkpoint_ms);
     gang->is_elastic_index = str_eq_c(job->spec.completion_mode, "Indexed") &&
                              job->spec.parallelism.is_set && job->spec.completions.is_set &&
                              job->spec.parallelism.value == job->spec.completions.value;

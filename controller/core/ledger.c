@@ -174,7 +174,7 @@ struct str reservation_flavor(const struct reservation *reservation, struct str 
     return STR_NONE;
 }
 
-static bool is_device_resource(struct str resource)
+bool resource_is_device(struct str resource)
 {
     return !str_eq_c(resource, "cpu") && !str_eq_c(resource, "memory") &&
            !str_eq_c(resource, "ephemeral-storage") && !str_eq_c(resource, RESOURCE_PODS) &&
@@ -186,7 +186,7 @@ static void text_add_charges(struct text *text, struct arena *arena,
 {
     for (uint32_t i = 0; i < charges->count; i++) {
         const struct charge *charge = &charges->items[i];
-        if (is_devices && !is_device_resource(charge->resource)) {
+        if (is_devices && !resource_is_device(charge->resource)) {
             continue;
         }
         struct str amount =

@@ -163,6 +163,22 @@ static void review_readiness(struct core *core, struct gang *gang)
     patch_suspend(core, gang, "PodsReadyTimeout", why);
 }
 
+/* A victim whose suspension didn't come about (somebody changed the Job first): once more, while
+ * the gang that it makes room for still wants that. */
+static bool review_victim(struct core *core, struct gang *gang)
+{
+    if (!str_is_set(gang->stops_for)) {
+        return false;
+    }
+    const struct gang *beneficiary = gang_find(core, gang->stops_for);
+    if (beneficiary == NULL || beneficiary->state != GANG_RESERVED) {
+        str_drop(&gang->stops_for);
+        return false;
+    }
+    patch_suspend_for(core, gang, beneficiary, "Preempted");
+    return true;
+}
+
 static void review_running(struct core *core, struct gang *gang)
 {
     gang_dequeue(core, gang);
@@ -185,6 +201,9 @@ static void review_running(struct core *core, struct gang *gang)
     gang_mark_unbound(core, gang);
     if (core->now_ms < gang->write_retry_ms) {
         gang_set_timer(core, gang, gang->write_retry_ms);
+        return;
+    }
+    if (review_victim(core, gang)) {
         return;
     }
     review_resize(core, gang);
@@ -223,6 +242,7 @@ static void review_stopping(struct core *core, struct gang *gang)
         return;
     }
     ledger_release(core, gang);
+    str_drop(&gang->stops_for);
     if (core->now_ms < gang->write_retry_ms) {
         gang_set_timer(core, gang, gang->write_retry_ms);
         return;
@@ -230,8 +250,27 @@ static void review_stopping(struct core *core, struct gang *gang)
     patch_restore(core, gang, gang->suspended == NULL || is_over_limit(gang));
 }
 
+/* Its victims are stopping: it keeps what is reserved for it while it still wants the same. */
+static bool keeps_reserved(struct core *core, struct gang *gang)
+{
+    if (gang->state != GANG_RESERVED) {
+        return false;
+    }
+    bool wants_it = gang->has_label && !gang->is_hold_wanted && !str_is_set(gang->invalid) &&
+                    gang->shape == gang->reserved_shape && core->now_ms < gang->reserved_until_ms;
+    if (wants_it) {
+        gang_set_timer(core, gang, gang->reserved_until_ms);
+        return true;
+    }
+    preempt_abort(core, gang);
+    return false;
+}
+
 static void review_waiting(struct core *core, struct gang *gang)
 {
+    if (keeps_reserved(core, gang)) {
+        return;
+    }
     if (gang->reservation != NULL) {
         ledger_release(core, gang); /* our admission never came about */
     }

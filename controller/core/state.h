@@ -19,6 +19,7 @@
 #define ANNOTATION_ADMISSION        "tallyman.dev/admission"
 #define ANNOTATION_SUSPENDED        "tallyman.dev/suspended"
 #define ANNOTATION_HOLD             "tallyman.dev/hold"
+#define ANNOTATION_CHECKPOINT "tallyman.dev/last-checkpoint"
 #define ANNOTATION_MIN_COUNT_SOURCE "tallyman.dev/min-count-source"
 #define LABEL_HOSTNAME              "kubernetes.io/hostname"
 #define QUEUE_FINALIZER             "tallyman.dev/in-use"
@@ -167,7 +168,10 @@ struct node_state {
     int64_t not_ready_since_ms;   /* 0: it is Ready */
     struct device_state *devices; /* of this node only; list by next_on_node */
     struct pod_state *pods;       /* list by next_on_node */
-    /* one evaluation's what-if; valid while plan_epoch is the core's */
+    /* what gangs that a what-if has taken out would free; valid while freed_epoch is the core's */
+    uint64_t freed_epoch;
+    struct vector freed;
+    /* one evaluation's plan; valid while plan_epoch is the core's */
     uint64_t plan_epoch;
     struct vector planned; /* what the plan puts here on top of `used` */
 };
@@ -220,6 +224,8 @@ struct counter_state {
     i128 used;       /* by the pool's devices in use */
     i128 planned;    /* by the plan of plan_epoch */
     uint64_t plan_epoch;
+    i128 freed;      /* by the what-if of freed_epoch */
+    uint64_t freed_epoch;
 };
 
 struct counter_use {
@@ -256,6 +262,7 @@ struct device_state {
     bool is_tainted;     /* NoSchedule or NoExecute */
     bool is_uncountable; /* names a counter that its pool doesn't have */
     uint64_t plan_epoch; /* taken by the plan of that epoch */
+    uint64_t freed_epoch; /* freed by the what-if of that epoch */
 };
 
 RB_HEAD(device_tree, device_state);
@@ -421,6 +428,7 @@ enum gang_state {
     GANG_RUNNING,
     GANG_SUSPENDING,
     GANG_FINISHED,
+    GANG_RESERVED, /* its victims are stopping; what comes free is its own */
 };
 
 struct gang {
@@ -477,6 +485,11 @@ struct gang {
     uint32_t ready_pods;
     struct reservation *reservation; /* owned; NULL: holds nothing */
     int64_t admitted_ms;             /* the record's `at` */
+    bool is_out;                     /* a what-if has taken it out */
+    struct str stops_for;            /* owned; uid of the gang that it makes room for */
+    struct shape *reserved_shape;    /* what its victims stop for; borrowed */
+    int64_t reserved_until_ms;
+    int64_t checkpoint_ms;           /* annotation last-checkpoint; 0: none */
     int64_t short_since_ms;          /* fewer than min-count ready since; 0: whole */
 
     /* our own write on its way: no decision about the Job until the watch has shown it */
@@ -573,6 +586,8 @@ struct core {
     bool is_tree_stale;      /* the trees of quota have to be linked anew */
     uint64_t plan_epoch;
     bool plan_stays_local; /* the plan leaves out devices that no node owns */
+    bool is_what_if;
+    uint64_t what_if_epoch; /* counts what-ifs; one is on while is_what_if */
     uint64_t pass; /* counts the decision passes */
     uint64_t order_round;
     struct core_cost cost;

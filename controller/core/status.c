@@ -25,14 +25,9 @@ static struct str queue_unsupported(struct arena *arena, const struct queue_spec
 {
     struct text text;
     text_init(&text, arena, 600);
-    const struct queue_preemption *preemption = spec->preemption;
     const struct flavor_fungibility *fungibility = spec->flavor_fungibility;
     name_field(&text, str_eq_c(spec->queueing_strategy, "Backfill"), "queueingStrategy: Backfill");
     name_field(&text, spec->starvation_bound.is_set, "starvationBound");
-    name_field(&text,
-               preemption != NULL && (is_other(preemption->within_queue, "Never") ||
-                                      is_other(preemption->reclaim_within_cohort, "Never")),
-               "preemption");
     name_field(&text,
                fungibility != NULL && (is_other(fungibility->when_can_borrow, "MayStopSearch") ||
                                        is_other(fungibility->when_can_preempt, "TryNextFlavor") ||
