@@ -1,6 +1,9 @@
 /* Overload resolution: every overload that fits is taken; where several do with different results,
  * the result is dyn and the choice is made when the values are there. */
 #include "check.h"
+
+#include <string.h>
+
 #include "tallyman/base/limits.h"
 #include "tallyman/base/text.h"
 
@@ -82,6 +85,22 @@ static uint32_t count_arguments(const char *signature)
     return count;
 }
 
+/* "_==_" is known to people as "==", "@in" as "in". */
+static struct str shown_name(struct cel_check *c, struct str name)
+{
+    struct text text;
+    if (name.len == 0 || strchr("_@!-", name.ptr[0]) == NULL) {
+        return name;
+    }
+    text_init(&text, c->arena, name.len);
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.ptr[i] != '_' && name.ptr[i] != '@') {
+            text_add(&text, str_take(str_skip(name, i), 1));
+        }
+    }
+    return text_str(&text);
+}
+
 static struct rc no_overload(struct cel_check *c, struct cel_node *node, struct err *err)
 {
     struct text text;
@@ -90,8 +109,8 @@ static struct rc no_overload(struct cel_check *c, struct cel_node *node, struct 
         const struct cel_type *type = cel_solver_resolve(&c->solver, node->args[i]->type, true);
         text_addf(&text, "%s%.*s", i > 0 ? ", " : "", STR_ARG(cel_type_text(c->arena, type)));
     }
-    return cel_check_fail(c, node, err, "%.*s doesn't take (%.*s)", STR_ARG(node->name),
-                          STR_ARG(text_str(&text)));
+    return cel_check_fail(c, node, err, "%.*s doesn't take (%.*s)",
+                          STR_ARG(shown_name(c, node->name)), STR_ARG(text_str(&text)));
 }
 
 /* Tries one overload; *result is what the call gives, NULL before the first that fits. */

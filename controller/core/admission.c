@@ -39,6 +39,19 @@ static struct verdict backoff_verdict(const struct gang *gang, struct arena *are
                                 STR_ARG(at), (long long)gang->memory.requeue_count, STR_ARG(why))};
 }
 
+/* A gang that asks for no pod is nobody's to admit. */
+static struct verdict idle_verdict(const struct gang *gang)
+{
+    if (gang->is_paused) {
+        return (struct verdict){.reason = REASON_HELD,
+                                .message = STR("spec.parallelism is 0, so its user has paused it; "
+                                               "it is considered again with 1 or more")};
+    }
+    return (struct verdict){.reason = REASON_WAITING_FOR_TERMINATION,
+                            .message = STR("all its completions are in, so no pod is left to "
+                                           "start; the Job is about to end")};
+}
+
 static struct verdict waiting_verdict(const struct core *core, const struct gang *gang,
                                       struct arena *arena)
 {
@@ -53,6 +66,9 @@ static struct verdict waiting_verdict(const struct core *core, const struct gang
     }
     if (gang->memory.requeue_at_ms > core->now_ms) {
         return backoff_verdict(gang, arena);
+    }
+    if (gang->size.pods == 0) {
+        return idle_verdict(gang);
     }
     const struct gang *blocker = gang->queue == NULL ? NULL : gang->queue->blocker;
     if (blocker != NULL && blocker != gang && gang_compare_order(gang, blocker) > 0) {
@@ -284,6 +300,9 @@ bool core_admission_content(struct core *core, struct str job_uid, struct arena 
         return false;
     }
     gang->is_admission_dirty = false;
+    if (gang->write_effect_id != 0 && gang->write_purpose == PATCH_ADMIT) {
+        return false; /* it is told when the server has said yes or no */
+    }
     struct admission *admission = ret_admission;
     *admission = (struct admission){.meta.name = arena_copy_str(arena, gang->name)};
     admission->meta.namespace_name = arena_copy_str(arena, gang->namespace_name);
@@ -315,9 +334,26 @@ void admission_write_done(struct core *core, struct gang *gang, const struct eff
     gang->admission_effect_id = 0;
     if (done->outcome != EFFECT_OK) {
         gang->admission_hash = 0;
-    }
-    if (gang->is_admission_dirty) {
+        gang->is_admission_dirty = true;
+        if (core->next_admission_retry_ms == 0) {
+            core->next_admission_retry_ms = core->now_ms + ADMISSION_RETRY_MS;
+        }
+    } else if (gang->is_admission_dirty) {
         gang_show(core, gang);
+    }
+}
+
+void admissions_retry(struct core *core)
+{
+    if (core->next_admission_retry_ms == 0 || core->now_ms < core->next_admission_retry_ms) {
+        return;
+    }
+    core->next_admission_retry_ms = 0;
+    struct gang *gang;
+    RB_FOREACH (gang, gang_order_tree, &core->gang_order) {
+        if (gang->is_admission_dirty && gang->admission_effect_id == 0) {
+            gang_show(core, gang);
+        }
     }
 }
 
@@ -326,7 +362,6 @@ void admission_write_done(struct core *core, struct gang *gang, const struct eff
 static void take_memory(struct core *core, struct gang *gang, const struct admission *object,
                         uint64_t hash)
 {
-    (void)core;
     bool is_first = !gang->is_admission_seen;
     gang->is_admission_seen = true;
     str_drop(&gang->admission_uid);
@@ -343,8 +378,14 @@ static void take_memory(struct core *core, struct gang *gang, const struct admis
     if (gang->memory.evictions == 0) {
         gang->memory.evictions = status->evictions.value;
     }
+    gang->was_running = gang->state == 0 && str_eq_c(status->state, gang_state_name(GANG_RUNNING));
     if (status->queued_at.is_set && status->queued_at.ms > gang->order_ms) {
+        bool was_queued = gang->is_in_queue;
+        gang_dequeue(core, gang); /* its place in the tree is by this time */
         gang->order_ms = status->queued_at.ms;
+        if (was_queued) {
+            gang_enqueue(core, gang);
+        }
     }
     if (status->since.is_set) {
         gang->reason_since_ms = status->since.ms;
@@ -387,20 +428,50 @@ static void orphan_keep(struct core *core, struct str key, const struct admissio
     HASH_ADD_KEYPTR(hh, core->orphans, orphan->key.ptr, (unsigned)orphan->key.len, orphan);
 }
 
+/* Whose name another Job has now, or who has no owner (his Job was deleted with its pods left),
+ * goes; all others are collected with their Jobs. */
+static void orphan_check(struct core *core, const struct hash_orphan *orphan)
+{
+    struct gang *namesake = NULL;
+    HASH_FIND(hh_key, core->gangs_by_key, orphan->key.ptr, (unsigned)orphan->key.len, namesake);
+    if (namesake != NULL || meta_controller(&orphan->object->meta) == NULL) {
+        delete_admission(core, orphan->key, orphan->object->meta.uid);
+    }
+}
+
 void admission_apply(struct core *core, const struct admission *object)
 {
     struct str key = key_join(&core->scratch, object->meta.namespace_name, object->meta.name);
     struct gang *gang = gang_find(core, object->spec.job_uid);
-    if (gang != NULL && str_eq(gang->key, key)) {
+    if (gang != NULL && !gang->is_job_gone && str_eq(gang->key, key)) {
         take_memory(core, gang, object, content_hash(object));
         return;
     }
     orphan_keep(core, key, object);
-    struct gang *namesake = NULL;
-    HASH_FIND(hh_key, core->gangs_by_key, key.ptr, (unsigned)key.len, namesake);
-    if (namesake != NULL && core->is_ready) {
-        delete_admission(core, key, object->meta.uid);
+    if (core->is_ready) {
+        orphan_check(core, orphan_find(core, key));
     }
+}
+
+void admissions_check(struct core *core)
+{
+    struct hash_orphan *orphan;
+    struct hash_orphan *next;
+    HASH_ITER (hh, core->orphans, orphan, next) {
+        orphan_check(core, orphan);
+    }
+}
+
+void admission_outlives(struct core *core, const struct gang *gang)
+{
+    if (!gang->is_admission_seen || orphan_find(core, gang->key) != NULL) {
+        return;
+    }
+    struct owner_reference owner = {
+        .kind = STR("Job"), .uid = gang->uid, .controller = {true, true}};
+    struct admission left = {.meta = {.uid = gang->admission_uid, .owner_references = {&owner, 1}},
+                             .spec = {.job_uid = gang->uid}};
+    orphan_keep(core, gang->key, &left);
 }
 
 void admissions_meet_job(struct core *core, struct gang *gang)
@@ -415,7 +486,9 @@ void admissions_meet_job(struct core *core, struct gang *gang)
         return;
     }
     /* Of a Job of that name that is no more: never adopted. */
-    delete_admission(core, gang->key, orphan->object->meta.uid);
+    if (core->is_ready) {
+        delete_admission(core, gang->key, orphan->object->meta.uid);
+    }
 }
 
 void admission_deleted(struct core *core, const struct admission *object)

@@ -129,7 +129,10 @@ static void claim_replace(struct core *core, struct claim_state *claim,
     if (was_allocated && !claim_is_allocated(claim)) {
         wake_all(core, WAIT_CLUSTER);
     }
-    bool is_changed = was_there != (object != NULL) || was_allocated != claim_is_allocated(claim);
+    bool has_fewer_users = object != NULL && old != NULL &&
+                           object->status.reserved_for.count < old->status.reserved_for.count;
+    bool is_changed = was_there != (object != NULL) || was_allocated != claim_is_allocated(claim) ||
+                      has_fewer_users;
     if (is_changed && claim->users > 0) {
         claim_tell_shapes(core, claim);
     }

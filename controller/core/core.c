@@ -95,6 +95,7 @@ static void become_ready(struct core *core)
         gang = next;
     }
     preempt_restore(core);
+    admissions_check(core);
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         queue_check_finalizer(core, queue);
@@ -244,6 +245,7 @@ static void fire_timers(struct core *core)
         gang_review(core, gang);
     }
     node_tick(core);
+    admissions_retry(core);
 }
 
 static int64_t next_wake_ms(const struct core *core)
@@ -256,6 +258,9 @@ static int64_t next_wake_ms(const struct core *core)
     }
     if (core->next_node_check_ms != 0 && core->next_node_check_ms < wake_ms) {
         wake_ms = core->next_node_check_ms;
+    }
+    if (core->next_admission_retry_ms != 0 && core->next_admission_retry_ms < wake_ms) {
+        wake_ms = core->next_admission_retry_ms;
     }
     return wake_ms;
 }

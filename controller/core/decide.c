@@ -9,7 +9,9 @@ static void park(struct core *core, struct shape *shape, const struct evaluation
 {
     const struct verdict *verdict = &evaluation->verdict;
     evidence_keep(&shape->evidence, &evaluation->evidence);
-    bool is_changed = shape->verdict.reason != verdict->reason;
+    /* Not the verdict's, which each admission drops: its gangs would all be told again. */
+    bool is_changed = shape->told_reason != verdict->reason;
+    shape->told_reason = verdict->reason;
     struct verdict kept = *verdict;
     kept.message = str_own(verdict->message);
     kept.flavor = str_own(verdict->flavor);
@@ -55,6 +57,9 @@ static void take_next(struct core *core, struct shape *shape)
     struct gang *gang = RB_MIN(shape_gang_tree, &shape->gangs);
     struct queue_state *queue = shape->queue;
     bool is_strict = queue_is_strict(queue);
+    if (is_strict && queue->blocker != NULL && gang_compare_order(gang, queue->blocker) > 0) {
+        return; /* it was the head when it was woken, and one that came in since blocks it */
+    }
     struct evaluation evaluation;
     core->cost.gangs_visited++;
     evaluate_shape(core, shape, &evaluation);
@@ -85,6 +90,18 @@ static void take_next(struct core *core, struct shape *shape)
     }
 }
 
+/* The quota that woke it went to those in front: nothing has changed for it. */
+static bool is_still_short(const struct shape *shape)
+{
+    const struct verdict *verdict = &shape->verdict;
+    bool is_one_cell = verdict->waits_for == WAIT_QUOTA && verdict->asked > 0;
+    if (!shape->is_woken_by_cell || !is_one_cell || queue_is_strict(shape->queue)) {
+        return false;
+    }
+    return quota_available(&shape->queue->node, verdict->flavor, verdict->resource) <
+           verdict->asked;
+}
+
 void decide(struct core *core)
 {
     core->pass++;
@@ -94,6 +111,8 @@ void decide(struct core *core)
     while ((shape = order_next(core)) != NULL) {
         ready_remove(core, shape);
         arena_reset(&core->scratch);
-        take_next(core, shape);
+        if (!is_still_short(shape)) {
+            take_next(core, shape);
+        }
     }
 }

@@ -39,7 +39,7 @@ static enum decision gang_decision(const struct gang *gang, const struct verdict
     if (gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING) {
         return DECISION_KEEP;
     }
-    if (gang->state == GANG_HELD) {
+    if (gang->state == GANG_HELD || verdict->reason == REASON_HELD) {
         return DECISION_HELD;
     }
     return verdict->reason == REASON_INVALID ? DECISION_INVALID : DECISION_WAIT;

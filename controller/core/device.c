@@ -331,6 +331,11 @@ void slice_apply(struct core *core, const struct resource_slice *object)
         slice->name = str_own(name);
         HASH_ADD_KEYPTR(hh, core->slices, slice->name.ptr, (unsigned)slice->name.len, slice);
     } else {
+        struct resource_slice same = *object;
+        same.meta = slice->object->meta;
+        if (object_equal(kind_info(KIND_RESOURCE_SLICE)->schema, &same, slice->object)) {
+            return; /* a touch */
+        }
         old_pool = slice->pool;
         slice_unlink(slice);
         pool_clear(core, old_pool); /* its devices point into the old clone */

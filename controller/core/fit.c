@@ -370,7 +370,12 @@ struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, i
 
 bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struct node_state *node)
 {
-    if (node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
+    if (node->object == NULL) {
+        return false;
+    }
+    /* What the flavors tolerate isn't known here, so a taint keeps nobody from looking again. */
+    enum exclusion exclusion = node_exclusion(core, demand, node);
+    if (exclusion != EXCLUDED_COUNT && exclusion != EXCLUDED_TAINT) {
         return false;
     }
     fit_plan_new(core);

@@ -201,7 +201,8 @@ void gang_back_off(struct core *core, struct gang *gang)
 {
     struct queue_state *queue = gang->reservation != NULL ? gang->reservation->queue : gang->queue;
     gang->memory.requeue_count++;
-    gang->memory.requeue_at_ms = core->now_ms + requeue_delay_ms(queue, gang->memory.requeue_count);
+    int64_t at_ms = core->now_ms + requeue_delay_ms(queue, gang->memory.requeue_count);
+    gang->memory.requeue_at_ms = (at_ms + 999) / 1000 * 1000; /* as its Admission keeps it */
     gang_remember(core, gang);
 }
 
@@ -235,7 +236,18 @@ int64_t gang_promised_pods(const struct gang *gang)
 
 void gang_mark_unbound(struct core *core, struct gang *gang)
 {
-    bool is_unbound = gang_promised_pods(gang) > 0;
+    int64_t promised = gang_promised_pods(gang);
+    int64_t dropped = gang->promised_pods - promised;
+    int64_t taken_up = (int64_t)gang->settled_pods - gang->promise_settled_pods;
+    gang->promised_pods = promised;
+    gang->promise_settled_pods = (int64_t)gang->settled_pods;
+    if (dropped > 0) {
+        wake_reserved(core);
+    }
+    if (dropped > 0 && dropped > taken_up) {
+        wake_all(core, WAIT_CLUSTER); /* places that are given back */
+    }
+    bool is_unbound = promised > 0;
     if (is_unbound == gang->is_in_unbound) {
         return;
     }
@@ -249,11 +261,12 @@ void gang_mark_unbound(struct core *core, struct gang *gang)
 
 void gang_pods_changed(struct core *core, struct gang *gang)
 {
-    int64_t promised = gang_promised_pods(gang);
     gang->live_pods = gang->bound_pods = gang->settled_pods = gang->ready_pods = 0;
+    gang->lost_pods = 0;
     for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
         /* What dies on a dead node holds its devices, but no quota any more. */
         bool is_lost = pod->is_terminating && pod->node != NULL && node_is_stuck(core, pod->node);
+        gang->lost_pods += is_lost && !pod->is_terminal ? 1 : 0;
         if (pod->is_terminal || is_lost) {
             continue;
         }
@@ -263,9 +276,6 @@ void gang_pods_changed(struct core *core, struct gang *gang)
         gang->ready_pods += pod->is_ready ? 1 : 0;
     }
     gang_mark_unbound(core, gang);
-    if (gang_promised_pods(gang) < promised) {
-        wake_reserved(core);
-    }
     gang_review(core, gang);
 }
 
@@ -281,6 +291,7 @@ static void gang_drop_key(struct core *core, struct gang *gang)
 void gang_job_gone(struct core *core, struct gang *gang)
 {
     gang->is_job_gone = true;
+    admission_outlives(core, gang);
     gang_drop_key(core, gang);
     gang_dequeue(core, gang);
     gang_review(core, gang);

@@ -9,6 +9,8 @@
 
 void quota_node_init(struct quota_node *node, struct str name, struct queue_state *queue);
 void quota_node_deinit(struct quota_node *node);
+/* Accounts that neither the spec nor a gang needs any more. */
+void quota_node_prune(struct quota_node *node);
 struct quota_cell *quota_cell_find(const struct quota_node *node, struct str flavor,
                                    struct str resource);
 struct quota_cell *quota_cell_get(struct quota_node *node, struct str flavor,
@@ -69,6 +71,8 @@ int64_t queue_pods_ready_timeout_ms(const struct queue_state *queue);
 NODISCARD struct rc queue_apply(struct core *core, const struct queue *object, struct err *err);
 void queue_deleted(struct core *core, const struct queue *object);
 void queue_touch(struct core *core, struct queue_state *queue); /* its status may have changed */
+/* Accounts, and a queue, that nobody needs any more. */
+void queue_tidy(struct core *core, struct queue_state *queue);
 void queue_check_finalizer(struct core *core, struct queue_state *queue);
 void queue_tick(struct core *core); /* emits the statuses and positions that are due */
 int64_t queue_next_due_ms(const struct core *core); /* INT64_MAX: nothing is due */
@@ -256,7 +260,8 @@ void fit_plan_new(struct core *core); /* nothing is planned any more */
 /* Fills node after node with such pods, in the plan; how many found a place, at most `want`. */
 int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want);
 
-/* -- fit_robust.c: whatever order pods are placed in -------------------------------------------- */
+/* -- fit_robust.c: whatever order pods are placed in --------------------------------------------
+ */
 
 /* Whether all of these crowds and `pods` of the demand find their places, wherever kube-scheduler
  * puts the others. */
@@ -299,7 +304,8 @@ struct device_walk {
 struct device_walk device_walk_start(struct core *core, const struct node_state *node);
 struct device_state *device_walk_next(struct device_walk *walk); /* NULL: there are no more */
 
-/* -- fit_device.c: devices for pods, whichever kube-scheduler picks ----------------------------- */
+/* -- fit_device.c: devices for pods, whichever kube-scheduler picks -----------------------------
+ */
 
 /* For how many pods the node's free devices are enough whichever of them each is given. */
 int64_t node_safe_device_slots(struct core *core, const struct shape *shape,
@@ -432,6 +438,11 @@ void admission_apply(struct core *core, const struct admission *object);
 void admission_deleted(struct core *core, const struct admission *object);
 void admission_write_done(struct core *core, struct gang *gang, const struct effect_done *done);
 void admissions_meet_job(struct core *core, struct gang *gang);
+/* The Job is gone: whoever has its name next waits until its Admission is gone, too. */
+void admission_outlives(struct core *core, const struct gang *gang);
+void admissions_retry(struct core *core);
+/* At the start: those of Jobs that are no more. */
+void admissions_check(struct core *core);
 /* The Job is no longer ours: so its Admission goes. */
 void admission_withdraw(struct core *core, const struct gang *gang);
 void admissions_free(struct core *core);

@@ -165,7 +165,9 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
         gang->order_ms = gang->created_ms;
     }
     gang->is_suspended = job->spec.suspend.is_set && job->spec.suspend.value;
+    gang->is_job_deleting = job->meta.deletion_timestamp.is_set;
     gang->is_hold_wanted = str_eq_c(job_annotation(job, ANNOTATION_HOLD), "true");
+    gang->is_paused = job->spec.parallelism.is_set && job->spec.parallelism.value <= 0;
     mem_free(gang->record);
     gang->record = read_record(core, job);
     mem_free(gang->suspended);

@@ -151,6 +151,9 @@ void ledger_release(struct core *core, struct gang *gang)
         str_drop(&reservation->claims[i].key);
         charges_free(&reservation->claims[i].charges);
     }
+    if (reservation->claim_count > 0) {
+        wake_reserved(core); /* who waited for this gang's pods to have the claim allocated */
+    }
     charges_apply(core, reservation->queue, &reservation->per_pod, -reservation->count);
     reservation->queue->admitted_count--;
     RB_REMOVE(gang_holder_tree, &core->holders, gang);
@@ -161,7 +164,8 @@ void ledger_release(struct core *core, struct gang *gang)
     gang->reservation = NULL;
     /* Accounts that are no longer listed go with their last user. */
     queue_check_finalizer(core, queue);
-    wake_all(core, WAIT_CLUSTER);
+    queue_tidy(core, queue);
+    gang_mark_unbound(core, gang);
 }
 
 struct str reservation_flavor(const struct reservation *reservation, struct str resource)

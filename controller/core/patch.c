@@ -197,7 +197,7 @@ static void add_directives(struct core *core, const struct gang *gang,
 void patch_admit(struct core *core, struct gang *gang, const struct evaluation *evaluation)
 {
     gang_dequeue(core, gang);
-    gang->admitted_ms = core->now_ms;
+    gang->admitted_ms = core->now_ms / 1000 * 1000; /* as the record keeps it */
     gang->short_since_ms = 0;
     ledger_reserve(core, gang, &evaluation->reserve);
     struct effect *effect = patch_new(core, gang, PATCH_ADMIT);
@@ -328,6 +328,7 @@ static void write_refused(struct core *core, struct gang *gang, const struct eff
 void job_write_done(struct core *core, struct gang *gang, const struct effect_done *done)
 {
     gang->write_effect_id = 0;
+    gang_show(core, gang);
     int64_t version = 0;
     switch (done->outcome) {
     case EFFECT_OK:

@@ -134,6 +134,24 @@ static void pod_read_claims(struct core *core, struct pod_state *pod, const stru
     }
 }
 
+static void pod_read_ports(struct pod_state *pod, const struct pod *object)
+{
+    mem_free(pod->host_ports);
+    pod->host_ports = NULL;
+    pod->host_port_count = 0;
+    for (uint32_t i = 0; i < object->spec.containers.count; i++) {
+        const struct container_port_list *ports = &object->spec.containers.items[i].ports;
+        for (uint32_t j = 0; j < ports->count; j++) {
+            int64_t port = ports->items[j].host_port.is_set ? ports->items[j].host_port.value : 0;
+            if (port > 0) {
+                size_t size = (pod->host_port_count + 1) * sizeof(int64_t);
+                pod->host_ports = mem_realloc(pod->host_ports, size);
+                pod->host_ports[pod->host_port_count++] = port;
+            }
+        }
+    }
+}
+
 static bool pod_sees_claims(const struct core *core, const struct pod_state *pod)
 {
     if (pod->claim_count < pod->claims_wanted) {
@@ -167,7 +185,10 @@ static struct rc pod_read_amounts(struct core *core, struct pod_state *pod,
                    STR_ARG(pod->key)));
     vector_clear(&pod->amounts);
     for (uint32_t i = 0; i < requests.count; i++) {
-        struct str name = resource_find(core, requests.items[i].resource);
+        /* Its node may be seen later, so the name is kept now. */
+        struct str name = str_is_empty(object->spec.node_name)
+                              ? resource_find(core, requests.items[i].resource)
+                              : resource_intern_of_pod(core, requests.items[i].resource);
         if (str_is_set(name)) {
             vector_add(&pod->amounts, name, requests.items[i].value);
         }
@@ -189,6 +210,7 @@ static void pod_free(struct core *core, struct pod_state *pod)
 {
     HASH_DEL(core->pods, pod);
     pod_drop_claims(pod);
+    mem_free(pod->host_ports);
     vector_deinit(&pod->amounts);
     str_drop(&pod->uid);
     str_drop(&pod->key);
@@ -210,8 +232,9 @@ struct rc pod_apply(struct core *core, const struct pod *object, struct err *err
         pod = pod_new(core, object);
     }
     struct node_state *old_node = pod->node;
-    bool was_terminal = pod->is_terminal;
     pod_unlink_node(pod);
+    struct vector old_amounts = pod->amounts;
+    pod->amounts = (struct vector){.items = NULL};
     struct rc rc = pod_read_amounts(core, pod, object, err);
     if (rc_failed(rc)) {
         vector_clear(&pod->amounts); /* it is on its node all the same */
@@ -226,12 +249,16 @@ struct rc pod_apply(struct core *core, const struct pod *object, struct err *err
     }
     pod_link_group(core, pod, job_of(object));
     pod_read_claims(core, pod, object);
+    pod_read_ports(pod, object);
     pod_settle(core, pod);
     if (pod_gang(pod) != NULL) {
         gang_pods_changed(core, pod_gang(pod));
     }
-    if (old_node != NULL && (pod->is_terminal || old_node != pod->node) && !was_terminal) {
+    bool is_resized = !vector_equal(&old_amounts, &pod->amounts);
+    vector_deinit(&old_amounts);
+    if (old_node != NULL && (old_node != pod->node || is_resized)) {
         wake_for_node(core, old_node);
+        node_free_if_unused(core, old_node);
     }
     return rc;
 }

@@ -72,6 +72,12 @@ void queue_touch(struct core *core, struct queue_state *queue)
     queue->is_status_dirty = true;
 }
 
+void queue_tidy(struct core *core, struct queue_state *queue)
+{
+    quota_node_prune(&queue->node);
+    queue_free_if_unused(core, queue);
+}
+
 static struct rc queue_check(const struct queue *object, struct err *err)
 {
     const struct resource_group_list *groups = &object->spec.resource_groups;

@@ -65,7 +65,7 @@ static int64_t limit_of(const struct quota_resource *resource, const struct opt_
                          : QUOTA_UNLIMITED;
 }
 
-static void node_prune(struct quota_node *node)
+void quota_node_prune(struct quota_node *node)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < node->cell_count; i++) {
@@ -104,7 +104,7 @@ void quota_node_read(struct core *core, struct quota_node *node,
             }
         }
     }
-    node_prune(node);
+    quota_node_prune(node);
     core->is_tree_stale = true;
 }
 

@@ -109,7 +109,7 @@ static void review_resize(struct core *core, struct gang *gang)
 
 static bool review_growth(struct core *core, struct gang *gang)
 {
-    int64_t admitted = gang->record->pod_sets.items[0].count.value;
+    int64_t admitted = gang->reservation->count; /* what is given back isn't taken again */
     if (str_is_set(gang->invalid) || gang->size.pods <= admitted) {
         return false;
     }
@@ -137,6 +137,7 @@ static void review_readiness(struct core *core, struct gang *gang)
             gang_remember(core, gang);
         }
         gang->short_since_ms = 0;
+        gang->write_retry_ms = 0;
         gang_set_state(core, gang, GANG_RUNNING, NULL);
         gang_set_timer(core, gang, 0);
         return;
@@ -151,9 +152,11 @@ static void review_readiness(struct core *core, struct gang *gang)
         gang_set_timer(core, gang, due_ms);
         return;
     }
-    gang->memory.evictions++;
-    gang_back_off(core, gang);
-    gang->order_ms = core->now_ms;
+    if (gang->write_retry_ms == 0) { /* else it is counted, and only tried again */
+        gang->memory.evictions++;
+        gang_back_off(core, gang);
+        gang->order_ms = core->now_ms / 1000 * 1000; /* as its Admission keeps it */
+    }
     char buffer[TIME_TEXT_BYTES];
     struct str why = arena_format(&core->scratch,
                                   "%u of %lld pods were ready after " STR_FMT
@@ -179,10 +182,19 @@ static bool review_victim(struct core *core, struct gang *gang)
     return true;
 }
 
+/* A record says so, unless Tallyman has stopped the gang since: the PATCH that admits takes that
+ * mark away, and what has been released isn't taken back. */
+static bool is_admitted(const struct gang *gang)
+{
+    bool is_released = gang->state == GANG_SUSPENDING && gang->reservation == NULL;
+    return gang->record != NULL && gang->suspended == NULL && !is_released;
+}
+
 static void review_running(struct core *core, struct gang *gang)
 {
     gang_dequeue(core, gang);
-    if (gang->record == NULL) {
+    if (!is_admitted(gang)) {
+        gang_set_state(core, gang, GANG_SUSPENDING, "NotAdmitted");
         if (core->now_ms >= gang->write_retry_ms) {
             patch_suspend(core, gang, "NotAdmitted",
                           STR("only Tallyman may start a Job that names a queue; it waits its "
@@ -197,7 +209,11 @@ static void review_running(struct core *core, struct gang *gang)
     }
     if (gang->state != GANG_RUNNING) {
         gang_set_state(core, gang, GANG_ADMITTED, NULL);
+        if (gang->was_running) { /* before a restart: it has its time to recover */
+            gang_set_state(core, gang, GANG_RUNNING, NULL);
+        }
     }
+    gang->was_running = false;
     gang_mark_unbound(core, gang);
     if (core->now_ms < gang->write_retry_ms) {
         gang_set_timer(core, gang, gang->write_retry_ms);
@@ -216,8 +232,9 @@ static void review_running(struct core *core, struct gang *gang)
 
 static bool has_stopped(const struct gang *gang)
 {
-    return gang->live_pods == 0 && gang->active == 0 && gang->terminating == 0 &&
-           gang->has_suspended_condition;
+    /* The Job counts as terminating what dies on a dead node, too. */
+    return gang->live_pods == 0 && gang->active == 0 &&
+           gang->terminating <= (int64_t)gang->lost_pods && gang->has_suspended_condition;
 }
 
 static bool is_over_limit(const struct gang *gang)
@@ -281,14 +298,17 @@ static void review_waiting(struct core *core, struct gang *gang)
     }
     if (gang->is_hold_wanted) {
         gang_dequeue(core, gang);
-        gang_set_state(core, gang, GANG_PENDING, NULL);
-        gang_set_state(core, gang, GANG_HELD, NULL);
         gang_set_timer(core, gang, 0);
+        if (gang->state != GANG_HELD) {
+            gang_set_state(core, gang, GANG_PENDING, NULL);
+            gang_set_state(core, gang, GANG_HELD, NULL);
+        }
         return;
     }
     gang_set_state(core, gang, GANG_PENDING, NULL);
     bool backs_off = gang->memory.requeue_at_ms > core->now_ms;
-    bool is_idle = gang->size.pods == 0; /* all completions are in; the Job is about to finish */
+    /* All completions are in, or it is being deleted: the Job is about to end. */
+    bool is_idle = gang->size.pods == 0 || gang->is_job_deleting;
     if (str_is_set(gang->invalid) || gang->is_class_missing || backs_off || is_idle) {
         gang_dequeue(core, gang);
         gang_set_timer(core, gang, backs_off ? gang->memory.requeue_at_ms : 0);
@@ -359,6 +379,9 @@ void gang_review(struct core *core, struct gang *gang)
             gang_adopt(core, gang);
         }
         review_finished(core, gang);
+    } else if (!gang->has_label && gang->record == NULL && gang->reservation == NULL &&
+               gang->state != GANG_SUSPENDING) {
+        gang_free(core, gang); /* no longer ours */
     } else if (!gang->is_suspended) {
         review_running(core, gang);
     } else if (gang->record != NULL) {

@@ -282,6 +282,50 @@ static void shape_read_placement(struct shape *shape, const struct runtime_class
         (struct toleration_list){tolerations, toleration_count + extra_tolerations};
 }
 
+/* What makes a pod's place depend on other pods, beyond one such pod per node. */
+static const char *placement_unsupported(const struct pod_spec *spec)
+{
+    const struct topology_spread_constraint_list *spread = &spec->topology_spread_constraints;
+    for (uint32_t i = 0; i < spread->count; i++) {
+        if (!str_eq_c(spread->items[i].when_unsatisfiable, "ScheduleAnyway")) {
+            return "topologySpreadConstraints with whenUnsatisfiable DoNotSchedule, which Tallyman "
+                   "doesn't judge yet; it would start with ScheduleAnyway";
+        }
+    }
+    if (spec->scheduling_gates.count > 0) {
+        return "schedulingGates, which keep kube-scheduler from placing its pods; it would start "
+               "without them";
+    }
+    const struct affinity *affinity = spec->affinity;
+    if (affinity == NULL) {
+        return NULL;
+    }
+    if (affinity->pod_affinity != NULL && affinity->pod_affinity->required.count > 0) {
+        return "required podAffinity, which Tallyman doesn't judge yet; it would start with the "
+               "preferred form";
+    }
+    const struct pod_affinity *apart = affinity->pod_anti_affinity;
+    for (uint32_t i = 0; apart != NULL && i < apart->required.count; i++) {
+        const struct pod_affinity_term *term = &apart->required.items[i];
+        if (!str_eq_c(term->topology_key, LABEL_HOSTNAME) || term->namespaces.count > 0 ||
+            term->namespace_selector != NULL) {
+            return "required podAntiAffinity, which Tallyman judges only by node "
+                   "(topologyKey kubernetes.io/hostname) and within its namespace so far; it "
+                   "would start with the preferred form";
+        }
+    }
+    return NULL;
+}
+
+static void shape_check_placement(struct core *core, struct shape *shape)
+{
+    const char *unsupported = placement_unsupported(shape->spec);
+    if (unsupported != NULL) {
+        shape_break(shape, REASON_NEVER_FITS,
+                    arena_format(&core->scratch, "spec.template.spec has %s", unsupported));
+    }
+}
+
 void shape_resolve(struct core *core, struct shape *shape)
 {
     if (shape->is_resolved) {
@@ -298,6 +342,7 @@ void shape_resolve(struct core *core, struct shape *shape)
         }
     }
     shape_read_placement(shape, runtime);
+    shape_check_placement(core, shape);
     shape_read_requests(core, shape, runtime);
     const struct pod_resource_claim_list *claims = &shape->spec->resource_claims;
     for (uint32_t i = 0; i < claims->count; i++) {

@@ -137,6 +137,12 @@ struct str resource_intern(struct core *core, struct str name)
     return entry->text;
 }
 
+struct str resource_intern_of_pod(struct core *core, struct str name)
+{
+    bool is_half_full = HASH_COUNT(core->resource_names) >= RESOURCE_NAMES_MAX / 2;
+    return is_half_full ? resource_find(core, name) : resource_intern(core, name);
+}
+
 /* The index of the name, or where it would stand. */
 static uint32_t vector_place(const struct vector *v, struct str resource, bool *ret_found)
 {

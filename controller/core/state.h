@@ -190,6 +190,8 @@ struct pod_state {
     struct str *claims;    /* owned keys; the ResourceClaims that it uses, as far as known */
     uint32_t claim_count;
     uint32_t claims_wanted; /* spec.resourceClaims[] entries */
+    int64_t *host_ports;    /* owned; of its node, whatever the protocol and address */
+    uint32_t host_port_count;
     bool is_settled;        /* bound, and all its claims are seen allocated */
     bool is_terminal;
     bool is_ready;
@@ -370,6 +372,7 @@ struct shape {
     struct shape_gang_tree gangs; /* that wait, in queue order */
     uint32_t users;               /* gangs of any state */
     uint64_t judged_in;           /* the pass of its last evaluation */
+    enum reason told_reason;      /* what its gangs' Admissions say */
     bool is_resolved;             /* what follows is up to date */
     struct verdict broken; /* reason != NONE: the template can't be judged (missing class, …) */
     struct vector per_pod; /* cpu, memory, …, without pods; plain requests only */
@@ -380,6 +383,7 @@ struct shape {
     struct shared_claim_demand *claims; /* named claims */
     uint32_t claim_count;
     bool is_ready;            /* in core.ready */
+    bool is_woken_by_cell;    /* only because quota came free: others may have it by now */
     struct verdict verdict;   /* of the last evaluation; waits_for tells what wakes it */
     int64_t verdict_ms;       /* when its reason last changed */
     struct evidence evidence; /* of the last evaluation */
@@ -460,10 +464,12 @@ struct gang {
 
     /* the Job as last seen */
     bool is_job_gone;
+    bool is_job_deleting; /* has a deletionTimestamp */
     bool is_suspended;
     bool is_job_finished;
     bool has_label; /* names a queue; without, it is only here because it holds something */
     bool is_hold_wanted;
+    bool is_paused; /* spec.parallelism is 0 */
     bool has_suspended_condition;
     int64_t active;
     int64_t ready;
@@ -479,10 +485,13 @@ struct gang {
     uint32_t template_tolerations;       /* how many stand on the Job */
 
     struct pod_group *pods; /* never NULL */
+    uint32_t lost_pods;     /* die on a dead node, and hold no quota any more */
     uint32_t live_pods;     /* not terminal */
     uint32_t bound_pods;    /* live and on a node */
     uint32_t settled_pods;  /* live, and nothing of them is promised any more */
     uint32_t ready_pods;
+    int64_t promised_pods;           /* as last marked; see gang_mark_unbound() */
+    int64_t promise_settled_pods;    /* settled_pods then */
     struct reservation *reservation; /* owned; NULL: holds nothing */
     int64_t admitted_ms;             /* the record's `at` */
     bool is_out;                     /* a what-if has taken it out */
@@ -506,6 +515,7 @@ struct gang {
     uint64_t admission_effect_id;
     bool is_admission_dirty;
     struct gang_memory memory;
+    bool was_running;   /* its Admission said so at the start */
     struct str invalid; /* owned; the sentence, absent: the Job is fine */
     struct str refusal; /* owned; what the API server said to our PATCH */
     enum reason shown_reason;
@@ -565,8 +575,9 @@ struct core {
     struct pool_state *pools;
     struct device_state *devices_by_key;
     struct device_tree device_order;
-    int64_t next_node_check_ms;    /* a NotReady node reaches its limit; 0: none */
-    struct device_state **devices; /* by slot; NULL: free slot */
+    int64_t next_admission_retry_ms; /* Admissions that were refused; 0: none */
+    int64_t next_node_check_ms;      /* a NotReady node reaches its limit; 0: none */
+    struct device_state **devices;   /* by slot; NULL: free slot */
     uint32_t device_slots;
     uint32_t device_capacity;
     uint32_t device_slot_hint; /* no free slot below it */
@@ -633,6 +644,8 @@ struct str key_join(struct arena *arena, struct str namespace_name, struct str n
  * up (absent when it isn't there). Borrowed for the core's life. */
 struct str resource_intern(struct core *core, struct str name);
 struct str resource_find(const struct core *core, struct str name);
+/* The same for what a bound pod uses: names that users make up leave half of the table free. */
+struct str resource_intern_of_pod(struct core *core, struct str name);
 
 /* -- vectors ---------------------------------------------------------------------------------- */
 

@@ -359,7 +359,9 @@ int64_t queue_next_due_ms(const struct core *core)
     int64_t due_ms = INT64_MAX;
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, (struct queue_tree *)(uintptr_t)&core->queue_order) {
-        if (queue->is_status_dirty && queue->object != NULL && queue->next_status_ms < due_ms) {
+        bool is_writing = queue->is_status_pending; /* whatever is new goes out with the next one */
+        if (queue->is_status_dirty && queue->object != NULL && !is_writing &&
+            queue->next_status_ms < due_ms) {
             due_ms = queue->next_status_ms;
         }
         if (queue->is_pending_dirty && queue->next_refresh_ms < due_ms) {

@@ -27,6 +27,7 @@ void ready_remove(struct core *core, struct shape *shape)
 
 void wake_shape(struct core *core, struct shape *shape)
 {
+    shape->is_woken_by_cell = false;
     if (shape->is_ready || RB_EMPTY(&shape->gangs)) {
         return;
     }
@@ -97,8 +98,9 @@ static void wake_queue_for_cell(struct core *core, struct queue_state *queue,
         }
         bool is_elsewhere =
             str_is_set(shape->verdict.resource) && !str_eq(shape->verdict.resource, cell->resource);
-        if (!is_elsewhere && shape->verdict.asked <= free) {
+        if (!is_elsewhere && shape->verdict.asked <= free && !shape->is_ready) {
             wake_shape(core, shape);
+            shape->is_woken_by_cell = true;
         }
     }
 }

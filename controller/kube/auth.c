@@ -168,6 +168,7 @@ static void auth_on_plugin_done(void *ctx, const struct exec_credential *credent
 {
     struct kube_auth *auth = ctx;
     auth->plugin = NULL;
+    auth->read_at_ms = uv_now(auth->options.loop);
     if (auth->is_closing) {
         auth_free(auth);
         return;
@@ -198,8 +199,18 @@ static void auth_run_plugin(struct kube_auth *auth)
         .ctx = auth,
     };
     auth->reads++;
-    auth->read_at_ms = uv_now(auth->options.loop);
     auth->plugin = exec_plugin_run(&options);
+}
+
+/* Whether a plugin has to be asked again. Not at once: it may have given what is about to end, and
+ * a clock may be wrong. */
+static bool auth_is_ending(const struct kube_auth *auth, uint64_t age_ms)
+{
+    int64_t least_ms = auth->options.reread_ms < KUBE_EXEC_EXPIRY_MARGIN_MS
+                           ? auth->options.reread_ms
+                           : KUBE_EXEC_EXPIRY_MARGIN_MS;
+    return auth->expires.is_set && age_ms >= (uint64_t)least_ms &&
+           auth->expires.ms - KUBE_EXEC_EXPIRY_MARGIN_MS <= wall_clock_ms();
 }
 
 bool kube_auth_is_ready(struct kube_auth *auth)
@@ -208,18 +219,14 @@ bool kube_auth_is_ready(struct kube_auth *auth)
     if (auth->plugin != NULL) {
         return false;
     }
+    uint64_t age_ms = uv_now(auth->options.loop) - auth->read_at_ms;
     if (auth_uses_plugin(auth)) {
-        /* Not at once again: a plugin may give what is about to end, or a clock may be wrong. */
-        bool is_expired =
-            auth->expires.is_set &&
-            auth->expires.ms - KUBE_EXEC_EXPIRY_MARGIN_MS <= wall_clock_ms() &&
-            uv_now(auth->options.loop) - auth->read_at_ms >= KUBE_EXEC_EXPIRY_MARGIN_MS;
-        if (!auth->has_credentials || is_expired) {
+        if (!auth->has_credentials || auth_is_ending(auth, age_ms)) {
             auth_run_plugin(auth);
             return false;
         }
     } else if (str_is_set(auth->options.config->token_file) &&
-               uv_now(auth->options.loop) - auth->read_at_ms >= KUBE_TOKEN_REREAD_MS) {
+               age_ms >= (uint64_t)auth->options.reread_ms) {
         /* A file that can't be read just now (it is being replaced) leaves the old token in use. */
         struct rc rc = auth_read_token_file(auth, NULL);
         (void)rc;

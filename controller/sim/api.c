@@ -152,7 +152,6 @@ struct sim_object *api_create(struct sim *sim, enum object_kind kind, const void
     object->key = own(api_key(sim, meta.namespace_name, meta.name));
     object->uid = own(meta.uid);
     object->value = clone_with_meta(kind, value, &meta);
-    arena_init(&object->pod.arena);
     object->job.last_pod = &object->job.pods;
     object->job.partial_since_ms = -1;
     RB_INSERT(sim_object_tree, &sim->objects[kind], object);
@@ -186,7 +185,7 @@ static void object_free(struct sim_object *object)
     drop(&object->key);
     drop(&object->uid);
     drop(&object->job.told);
-    arena_deinit(&object->pod.arena);
+    mem_free(object->pod.amounts.items);
     mem_free(object->value);
     mem_free(object);
 }

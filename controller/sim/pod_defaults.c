@@ -3,6 +3,7 @@
  * runtimeclass}. */
 #include "sim_internal.h"
 
+#include "tallyman/base/alloc.h"
 #include "tallyman/base/time_text.h"
 
 static struct resource_amount *amount_find(const struct resource_list *list, struct str name)
@@ -155,18 +156,35 @@ static int64_t run_for_ms(const struct sim_object *pod)
     return str_is_set(text) && duration_parse(text, &ms) ? ms : -1;
 }
 
+/* A copy for the pod's life: the views of the first one point into a value that will be replaced. */
+static struct amount_list amounts_keep(const struct amount_list *from)
+{
+    struct amount_list list = {.count = from->count};
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < from->count; i++) {
+        bytes += sizeof(struct amount) + from->items[i].resource.len;
+    }
+    if (from->count == 0) {
+        return list;
+    }
+    list.items = mem_alloc(bytes);
+    char *text = (char *)(list.items + from->count);
+    for (uint32_t i = 0; i < from->count; i++) {
+        struct str name = from->items[i].resource;
+        memcpy(text, name.ptr, name.len);
+        list.items[i] = (struct amount){{text, name.len}, from->items[i].value};
+        text += name.len;
+    }
+    return list;
+}
+
 void pod_read_notes(struct sim *sim, struct sim_object *pod)
 {
-    (void)sim;
     struct pod_notes *notes = &pod->pod;
+    struct amount_list amounts = {.count = 0};
     struct err err;
-    if (rc_failed(pod_requests(&notes->arena, object_pod(pod), &notes->amounts, &err))) {
-        notes->amounts = (struct amount_list){.items = NULL};
-    }
-    /* the views point into a value that will be replaced */
-    for (uint32_t i = 0; i < notes->amounts.count; i++) {
-        notes->amounts.items[i].resource =
-            arena_copy_str(&notes->arena, notes->amounts.items[i].resource);
+    if (!rc_failed(pod_requests(&sim->scratch, object_pod(pod), &amounts, &err))) {
+        notes->amounts = amounts_keep(&amounts);
     }
     struct str index = string_map_get(&object_meta(pod)->labels, LABEL_INDEX);
     notes->index = -1;

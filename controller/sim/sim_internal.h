@@ -62,8 +62,7 @@ struct sim_object;
 struct pod_notes {
     struct sim_object *job; /* its controller; NULL: none, or gone */
     struct sim_object *next_in_job;
-    struct amount_list amounts; /* arrays in `arena`; texts too */
-    struct arena arena;
+    struct amount_list amounts; /* owned, in one piece with its texts */
     int64_t index; /* -1: none */
     int64_t run_for_ms; /* -1: for ever */
     RB_ENTRY(sim_object) in_queue; /* kube-scheduler's */

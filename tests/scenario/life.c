@@ -130,13 +130,8 @@ static void terminating_pods_hold_what_they_had(void **state)
     expect_state(s, "high", "Pending DevicesExhausted");
     job_suspended_by_user(s, "low", true);
     pod_terminates(s, "low-0");
-    struct job *low = scenario_job(s, "low");
-    check_i64(low->status.active.value, 0);
-    /* active is 0, Suspended is True, and the pod still runs. */
-    struct condition suspended = {.type = STR("Suspended"), .status = STR("True")};
-    low->status.conditions = (struct condition_list){&suspended, 1};
-    low->status.start_time.is_set = false;
-    object_changed(s, KIND_JOB, "low");
+    job_says_suspended(s, "low"); /* active is 0, Suspended is True, and the pod still runs */
+    check_i64(scenario_job(s, "low")->status.active.value, 0);
     at(s, 60000);
     expect_state(s, "high", "Pending DevicesExhausted");
     expect_state(s, "low", "Suspending WaitingForTermination");
@@ -176,9 +171,9 @@ static void waiting_job_that_its_user_starts_is_suspended_again(void **state)
     trace_forget(s);
     job_suspended_by_user(s, "a", false);
     expect_trace(s, "[   0] a: suspend, NotAdmitted\n"
+                    "[   0] a > Pending #1 QuotaExhausted…\n"
                     "[   0] a ! Warning NotAdmitted: only Tallyman may start a Job that names a "
-                    "queue; it waits its turn, suspended\n"
-                    "[   0] a > Pending #1 QuotaExhausted…\n");
+                    "queue; it waits its turn, suspended\n");
     assert_true(scenario_job(s, "a")->spec.suspend.value);
 }
 
@@ -236,6 +231,7 @@ static void running_job_without_a_record_is_evicted(void **state)
     assert_string_equal(decisions_text(s), "ml/a: Evict WaitingForTermination #0 2\n");
     write_ok(s, "a", true);
     assert_true(scenario_job(s, "a")->spec.suspend.value);
+    writes_are_manual(s, false);
     gang_stops(s, "a");
     expect_state(s, "a", "Admitted");
 }

@@ -229,13 +229,14 @@ static void pods_stuck_on_a_dead_node_hold_quota_for_five_minutes(void **state)
         const char *const pods[] = {"a-0", "a-1", "a-2", "a-3"};
         pod_terminates(s, pods[i]);
     }
+    job_says_suspended(s, "a"); /* and status.terminating stays at 4 */
     at(s, 309000);
     expect_state(s, "b", "Pending QuotaExhausted");
     expect_used(s, "q", "cpu=4");
     restart(s, WITH_ADMISSIONS); /* neither re-queued nor counted twice */
     expect_used(s, "q", "cpu=4");
     expect_state(s, "b", "Pending QuotaExhausted");
-    at(s, 311000 + 300000);
+    at(s, 311000);
     expect_state(s, "b", "Admitted");
     expect_used(s, "q", "cpu=4");
 }
@@ -252,11 +253,7 @@ static void node_object_deleted_releases_what_died_there(void **state)
     given_job(s, "b", "q", "pods=1 cpu=4");
     job_suspended_by_user(s, "a", true);
     pod_terminates(s, "a-0");
-    struct job *a = scenario_job(s, "a");
-    a->status.terminating.value = 0; /* the Job controller gave it up */
-    struct condition suspended = {.type = STR("Suspended"), .status = STR("True")};
-    a->status.conditions = (struct condition_list){&suspended, 1};
-    object_changed(s, KIND_JOB, "a");
+    job_says_suspended(s, "a");
     expect_state(s, "b", "Pending QuotaExhausted");
     object_gone(s, KIND_NODE, "n1");
     expect_state(s, "b", "Admitted");
@@ -323,8 +320,7 @@ static void worst_placement_that_leaves_no_room_keeps_it_waiting(void **state)
     given_job(s, "large", "q", "pods=1 cpu=4");
     expect_state(s, "large", "Pending ReservedForOther");
     gang_starts(s, "small", "n1 n2");
-    expect_state(s, "large", "Pending NodesFull");
-    expect_message(s, "large", "full");
+    expect_state(s, "large", "Pending NodeShape");
 }
 
 static void equal_gangs_do_not_wait_for_each_other(void **state)

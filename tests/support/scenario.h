@@ -85,6 +85,8 @@ void object_changed(struct scenario *s, enum object_kind kind, const char *name)
 void gang_starts(struct scenario *s, const char *job, const char *nodes);
 /* All its pods are gone, and the Job's status says so. */
 void gang_stops(struct scenario *s, const char *job);
+/* Only the status: Suspended is True, while its pods may still be terminating. */
+void job_says_suspended(struct scenario *s, const char *job);
 void pods_appear(struct scenario *s, const char *job, int count); /* unbound */
 void pod_binds(struct scenario *s, const char *pod, const char *node);
 void pod_is_ready_now(struct scenario *s, const char *pod, bool is_ready);
@@ -104,6 +106,8 @@ void job_finishes(struct scenario *s, const char *job);
 void job_suspended_by_user(struct scenario *s, const char *job, bool is_suspended);
 void job_relabelled(struct scenario *s, const char *job, const char *queue); /* "" removes it */
 void job_annotated(struct scenario *s, const char *job, const char *key, const char *value);
+/* An annotation tallyman.dev/admission that Tallyman didn't write; tells nobody yet. */
+void job_has_record(struct scenario *s, const char *job, const char *record);
 void job_resized(struct scenario *s, const char *job, int parallelism, int completions);
 void job_deleted_now(struct scenario *s, const char *job);
 void job_recreated(struct scenario *s, const char *job, const char *queue, const char *options);

@@ -288,14 +288,26 @@ void gang_starts(struct scenario *s, const char *name, const char *nodes)
     }
 }
 
-void gang_stops(struct scenario *s, const char *name)
+static void set_suspended(struct scenario *s, struct job *job)
 {
-    struct entry *job_entry = entry_need(s, KIND_JOB, name);
-    struct job *job = (struct job *)job_entry->value;
     struct condition *suspended = ARENA_NEW(&s->arena, struct condition);
     *suspended = (struct condition){.type = STR("Suspended"), .status = STR("True")};
     job->status.conditions = (struct condition_list){suspended, 1};
     job->status.start_time.is_set = false;
+}
+
+void job_says_suspended(struct scenario *s, const char *name)
+{
+    struct entry *entry = entry_need(s, KIND_JOB, name);
+    set_suspended(s, (struct job *)entry->value);
+    sync_job(s, entry);
+}
+
+void gang_stops(struct scenario *s, const char *name)
+{
+    struct entry *job_entry = entry_need(s, KIND_JOB, name);
+    struct job *job = (struct job *)job_entry->value;
+    set_suspended(s, job);
     struct entry *next;
     for (struct entry *entry = s->first; entry != NULL; entry = next) {
         next = entry->next;
@@ -426,6 +438,12 @@ void job_annotated(struct scenario *s, const char *name, const char *key, const 
         map_set(s, &job->meta.annotations, str_from_c(key), str_from_c(value));
     }
     object_changed(s, KIND_JOB, name);
+}
+
+void job_has_record(struct scenario *s, const char *name, const char *record)
+{
+    map_set(s, &scenario_job(s, name)->meta.annotations, STR("tallyman.dev/admission"),
+            str_from_c(record));
 }
 
 void job_resized(struct scenario *s, const char *name, int parallelism, int completions)

@@ -2,6 +2,7 @@
 #include "support/scenario_internal.h"
 
 #include "support/check.h"
+#include "tallyman/base/time_text.h"
 
 bool next_word(const char **words, struct str *ret_word)
 {
@@ -280,14 +281,18 @@ void given_node(struct scenario *s, const char *name, const char *options)
     if (!has_pods) {
         add_member(&amounts, STR("pods"), STR("110"));
     }
+    char buffer[TIME_TEXT_BYTES];
+    struct str since = make(s, ",\"lastTransitionTime\":\"" STR_FMT "\"",
+                            STR_ARG(time_format_rfc3339(s->now_ms, buffer)));
+    since = str_eq_c(ready, "True") ? STR("") : since;
     given_json(s, KIND_NODE,
                make(s,
                     "{\"metadata\":{\"name\":\"%s\",\"labels\":{" STR_FMT
                     "}},\"spec\":{\"unschedulable\":" STR_FMT ",\"taints\":[" STR_FMT
                     "]},\"status\":{\"allocatable\":{" STR_FMT
-                    "},\"conditions\":[{\"type\":\"Ready\",\"status\":\"" STR_FMT "\"}]}}",
+                    "},\"conditions\":[{\"type\":\"Ready\",\"status\":\"" STR_FMT "\"" STR_FMT "}]}}",
                     name, STR_ARG(text_str(&labels)), STR_ARG(cordoned), STR_ARG(text_str(&taints)),
-                    STR_ARG(text_str(&amounts)), STR_ARG(ready))
+                    STR_ARG(text_str(&amounts)), STR_ARG(ready), STR_ARG(since))
                    .ptr);
 }
 

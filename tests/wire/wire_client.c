@@ -13,7 +13,7 @@
  * NAMESPACE is - for a cluster-wide kind. It ends by itself when told to quit or when its input
  * ends; its exit status is 0 then. Numbers: idle-ms, initial-ms, watch-ms, retry-base-ms,
  * retry-max-ms, absent-retry-ms, absent-grace-ms, page-items, connect-ms, request-ms, exec-ms,
- * quiet (1: objects are counted, not printed). */
+ * reread-ms, quiet (1: objects are counted, not printed). */
 #include "wire.h"
 
 #include <stdio.h>
@@ -69,6 +69,7 @@ static bool set_number(const char *name, int64_t value)
         {"connect-ms", &wire.client_options.connect_timeout_ms},
         {"request-ms", &wire.client_options.request_timeout_ms},
         {"exec-ms", &wire.client_options.credential_timeout_ms},
+        {"reread-ms", &wire.client_options.credential_reread_ms},
     };
     for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
         if (strcmp(places[i].name, name) == 0) {

@@ -1,6 +1,6 @@
 /* auth.h - the credentials of the moment: certificate, token, token file, credential plugin, basic.
  *
- * A token file is read anew when it is older than KUBE_TOKEN_REREAD_MS, a plugin is run anew
+ * A token file is read anew when that was reread_ms ago, a plugin is run anew
  * shortly before what it gave expires, both after a 401. A token file that can't be read any more
  * leaves the last token in use. */
 #pragma once
@@ -22,6 +22,7 @@ struct kube_auth_options {
     uv_loop_t *loop;                  /* borrowed until on_closed */
     const struct kube_config *config; /* borrowed until on_closed */
     int64_t plugin_timeout_ms;
+    int64_t reread_ms; /* a token file that was read longer ago is read anew */
     /* The plugin that kube_auth_is_ready() started has ended; on failure with its sentence. */
     void (*on_ready)(void *ctx, struct rc rc, const struct err *why);
     void (*on_closed)(void *ctx);

@@ -82,6 +82,7 @@ struct kube_client_options {
     int64_t connect_timeout_ms;       /* 0: KUBE_CONNECT_TIMEOUT_MS */
     int64_t request_timeout_ms;       /* 0: KUBE_REQUEST_TIMEOUT_MS */
     int64_t credential_timeout_ms;    /* an exec plugin's; 0: KUBE_EXEC_TIMEOUT_MS */
+    int64_t credential_reread_ms;     /* age of a token file's content; 0: KUBE_TOKEN_REREAD_MS */
 };
 
 /* The first connection is made by the first request, so that a server that is down isn't an error

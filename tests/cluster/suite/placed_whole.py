@@ -16,6 +16,7 @@ AT_ONCE = 50             # worlds side by side in one control plane, each on nod
 THREADS = 8
 WHOLE_WITHIN_S = 20      # of its unsuspending, on a machine that is busy with 50 worlds
 QUIET_S = 3
+POLL_S = 0.5
 SETTLE_TIMEOUT_S = 90
 ADMISSIONS = "/apis/tallyman.dev/v1beta1/namespaces/{}/admissions"
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"
@@ -40,8 +41,10 @@ def _delete(cluster, paths):
         list(pool.map(lambda path: cluster.api.exchange("DELETE", path), paths))
 
 
-def _build(cluster, worlds, namespace):
+def _build(context, worlds):
     """Nodes, devices, other people's pods, claims, flavors and queues; all seen by the scheduler."""
+    cluster, namespace = context.cluster, context.namespace
+    context.defer(_take_away, cluster, worlds)
     _create(cluster, [item for world in worlds for item in world.nodes + world.slices], namespace)
     names = {node["metadata"]["name"] for world in worlds for node in world.nodes}
 
@@ -94,7 +97,7 @@ def _settle(cluster, namespace):
         if now - quiet_since > QUIET_S:
             return picture, late
         assert now < deadline, f"not settled: {sorted(partial)} are not whole"
-        time.sleep(0.3)
+        time.sleep(POLL_S)
 
 
 def _scheduler_says(cluster, namespace, job):
@@ -163,22 +166,27 @@ def _is_plain(job):
     return not spec.get("resourceClaims") and "podAntiAffinity" not in spec.get("affinity", {})
 
 
-def _clear(cluster, worlds, namespace):
-    cluster.request("DELETE", f"{JOBS.format(namespace)}?propagationPolicy=Background")
+def _take_away(cluster, worlds):
+    """What a world has outside of the namespace."""
+    _delete(cluster, [f"/api/v1/nodes/{node['metadata']['name']}"
+                      for world in worlds for node in world.nodes] +
+            [f"{SLICES}/{item['metadata']['name']}" for world in worlds for item in world.slices] +
+            [f"/apis/tallyman.dev/v1beta1/queues/{world.queue}" for world in worlds] +
+            [f"/apis/tallyman.dev/v1beta1/resourceflavors/{world.lane}" for world in worlds])
 
+
+def _clear(cluster, worlds, namespace):
     def is_empty():
+        time.sleep(POLL_S)
+        cluster.request("DELETE", f"{JOBS.format(namespace)}?propagationPolicy=Background")
         cluster.request("DELETE", f"{PODS.format(namespace)}?gracePeriodSeconds=0")
         for kind in ("resourceclaim", "resourceclaimtemplate"):
             cluster.request("DELETE", CLAIMS.format(namespace, kind))
         return not (cluster.items(PODS.format(namespace)) or cluster.items(JOBS.format(namespace))
                     or cluster.items(CLAIMS.format(namespace, "resourceclaim")))
 
-    cluster.wait_for(is_empty, 90, "the worlds cleared")
-    _delete(cluster, [f"/api/v1/nodes/{node['metadata']['name']}"
-                      for world in worlds for node in world.nodes] +
-            [f"{SLICES}/{item['metadata']['name']}" for world in worlds for item in world.slices] +
-            [f"/apis/tallyman.dev/v1beta1/queues/{world.queue}" for world in worlds] +
-            [f"/apis/tallyman.dev/v1beta1/resourceflavors/{world.lane}" for world in worlds])
+    cluster.wait_for(is_empty, 120, "the worlds cleared")
+    _take_away(cluster, worlds)
 
 
 class _Tally:
@@ -203,9 +211,9 @@ class _Tally:
         return waiting, reasons
 
 
-def _run_batch(context, controller_namespace, worlds, randomness, tally):
-    cluster, namespace = context.cluster, controller_namespace
-    _build(cluster, worlds, namespace)
+def _run_batch(context, worlds, randomness, tally):
+    cluster, namespace = context.cluster, context.namespace
+    _build(context, worlds)
     jobs = [job for world in worlds for job in world.jobs]
     randomness.shuffle(jobs)
     _create(cluster, jobs, namespace)
@@ -232,7 +240,7 @@ def test_every_admitted_gang_is_placed_whole(context):
     for first in range(0, WORLDS, AT_ONCE):
         worlds = [random_gangs.make_world(randomness, f"w{number}", namespace)
                   for number in range(first, min(first + AT_ONCE, WORLDS))]
-        _run_batch(context, namespace, worlds, randomness, tally)
+        _run_batch(context, worlds, randomness, tally)
     careful = collections.Counter(reason[0] for _, _, reason in tally.too_careful if reason)
     context.note(f"{WORLDS} random clusters (seed {SEED}) in {time.monotonic() - started:.0f} s: "
                  f"{tally.admitted} gangs admitted, {len(tally.broken)} of them not placed whole, "
@@ -287,7 +295,7 @@ def _trap_world(context, lane, nodes, slices, named, jobs):
 def _check_trap(context, world):
     """Whatever is admitted must be whole; returns the names of what was."""
     cluster, namespace = context.cluster, context.namespace
-    _build(cluster, [world], namespace)
+    _build(context, [world])
     _create(cluster, world.jobs, namespace)
     picture, late = _settle(cluster, namespace)
     late |= picture.partial()
@@ -350,7 +358,7 @@ def test_a_named_claim_and_another_gang_after_the_same_device(context):
         jobs = lambda world: [  # noqa: E731
             manifests.job(f"{world.lane}-j0", namespace, queue=world.queue, pods=1,
                           claim_templates=[f"{world.lane}-t"]),
-            manifests.job(f"{world.lane}-j1", namespace, queue=world.queue, pods=2,
+            manifests.job(f"{world.lane}-j1", namespace, queue=world.queue, pods=1,
                           claims=[f"{world.lane}-c"])]
         started |= _check_trap(context, _trap_world(
             context, lane, ["a", "b"], slices,

@@ -35,7 +35,7 @@ static void messages_name_the_place_and_what_is_wrong(void **state)
         {RC_INVALID, "true &&\n  foo",
          "2:3: there is no variable called 'foo'; a selector sees "
          "`device` and what its macros declare"},
-        {RC_INVALID, "device.driver == 1", "1:15: _==_ doesn't take (string, int)"},
+        {RC_INVALID, "device.driver == 1", "1:15: == doesn't take (string, int)"},
         {RC_INVALID, "'\xc3\xa9' == foo(1)", "1:8: there is no function or method 'foo'"},
         {RC_INVALID, "'abc", "1:1: this string has no closing quote"},
         {RC_INVALID, "'\\q'",

@@ -82,6 +82,27 @@ async def test_token_file_is_read_anew_after_a_401(bench):
     await client.quit()
 
 
+async def test_token_file_is_read_anew_in_time(bench):
+    path = bench.write("token", "old\n")
+    server, client = await asked(bench, {"tokenFile": path}, "--reread-ms", "400")
+    request = await server.next(JOB)
+    bench.write("token", "new\n")
+    await request.answer(200, "{}")
+    await client.expect(re.compile("^get done"))
+    await asyncio.sleep(0.5)
+    client.tell("get Job ns a")
+    request = await server.next(JOB)
+    assert request.headers["authorization"] == "Bearer new"
+    await request.answer(200, "{}")
+    await client.expect(re.compile("^get done"))
+    os.remove(path)
+    await asyncio.sleep(0.5)
+    client.tell("get Job ns a")
+    request = await server.next(JOB)
+    assert request.headers["authorization"] == "Bearer new", "the last one stays in use"
+    await client.quit()
+
+
 async def test_a_401_with_the_same_token_is_the_end(bench):
     path = bench.write("token", "old\n")
     server, client = await asked(bench, {"tokenFile": path})
@@ -188,6 +209,22 @@ async def test_plugin_whose_token_has_ended_is_not_run_in_a_loop(bench):
         client.tell("get Job ns a")
     await server.next(JOB)
     assert os.path.getsize(bench.path("count")) == 1
+    await client.quit()
+
+
+async def test_plugin_is_run_anew_before_its_token_ends(bench):
+    user = plugin(bench, "path = os.path.join(os.path.dirname(__file__), 'count')\n"
+                  "open(path, 'a').write('x')\n"
+                  "soon = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(time.time() + 5))\n"
+                  "show({'token': 'n%d' % os.path.getsize(path), 'expirationTimestamp': soon})\n")
+    server, client = await asked(bench, user, "--reread-ms", "300")
+    for number in (1, 2):
+        request = await server.next(JOB)
+        assert request.headers["authorization"] == f"Bearer n{number}"
+        await request.answer(200, "{}")
+        await client.expect(re.compile("^get done"))
+        await asyncio.sleep(0.4)
+        client.tell("get Job ns a")
     await client.quit()
 
 

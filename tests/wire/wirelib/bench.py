@@ -7,11 +7,15 @@ import ssl
 import subprocess
 import tempfile
 
+from . import patience
 from .client import Client
 from .server import Server
 
-FAST = ("--retry-base-ms", "20", "--retry-max-ms", "200", "--idle-ms", "3000", "--initial-ms",
-        "3000", "--absent-retry-ms", "100", "--absent-grace-ms", "400")
+def fast():
+    """Short pauses; time-outs that only the tests of time-outs meet."""
+    idle_ms = str(int(patience.of(3000)))
+    return ("--retry-base-ms", "20", "--retry-max-ms", "200", "--idle-ms", idle_ms, "--initial-ms",
+            idle_ms, "--absent-retry-ms", "100", "--absent-grace-ms", "400")
 
 
 class Certificates:
@@ -86,7 +90,7 @@ class Bench:
 
     async def client(self, server, *arguments, user=None, cluster=None):
         url = server if isinstance(server, str) else server.url
-        return await self.run("--kubeconfig", self.kubeconfig(url, user, cluster), *FAST,
+        return await self.run("--kubeconfig", self.kubeconfig(url, user, cluster), *fast(),
                               *arguments)
 
     async def run(self, *arguments, env=None):

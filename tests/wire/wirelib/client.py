@@ -2,6 +2,8 @@
 import asyncio
 import re
 
+from . import patience
+
 
 class Client:
     def __init__(self, process, name):
@@ -17,7 +19,7 @@ class Client:
         return cls(process, program)
 
     async def line(self, timeout=5):
-        raw = await asyncio.wait_for(self.process.stdout.readline(), timeout)
+        raw = await asyncio.wait_for(self.process.stdout.readline(), patience.of(timeout))
         if not raw:
             error = (await self.process.stderr.read()).decode(errors="replace")
             raise AssertionError(f"wire_client ended: {error[-3000:]}")
@@ -40,11 +42,11 @@ class Client:
     async def until(self, wanted, timeout=5):
         """Skips lines up to one that a pattern matches; returns what it matched."""
         pattern = re.compile(wanted)
-        deadline = asyncio.get_running_loop().time() + timeout
+        deadline = asyncio.get_running_loop().time() + patience.of(timeout)
         while True:
             left = deadline - asyncio.get_running_loop().time()
             try:
-                got = await self.line(max(left, 0.001))
+                got = await self.line(max(left, 0.001) / patience.of(1))
             except asyncio.TimeoutError:
                 raise AssertionError(f"no line came that matches {wanted}") from None
             match = pattern.search(got)
@@ -53,7 +55,7 @@ class Client:
 
     async def silence(self, seconds):
         try:
-            got = await self.line(seconds)
+            got = await self.line(seconds / patience.of(1))
         except asyncio.TimeoutError:
             return
         raise AssertionError(f"unexpected line: {got}")
@@ -72,13 +74,13 @@ class Client:
         """All is given back, and a sanitizer or an open handle has had nothing to say."""
         self.tell("quit")
         await self.until("^closed$", timeout)
-        error = await asyncio.wait_for(self.process.stderr.read(), timeout)
-        status = await asyncio.wait_for(self.process.wait(), timeout)
+        error = await asyncio.wait_for(self.process.stderr.read(), patience.of(timeout))
+        status = await asyncio.wait_for(self.process.wait(), patience.of(timeout))
         assert not error, error.decode(errors="replace")[-3000:]
         assert status == 0, f"exit status {status}"
 
     async def ended(self, timeout=5):
-        status = await asyncio.wait_for(self.process.wait(), timeout)
+        status = await asyncio.wait_for(self.process.wait(), patience.of(timeout))
         return status
 
     async def kill(self):

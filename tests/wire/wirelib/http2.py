@@ -4,6 +4,7 @@ What the client's headers say isn't decoded; tests know which request comes."""
 import asyncio
 import struct
 
+from . import patience
 from .server import Server
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -52,7 +53,7 @@ class Http2Connection:
             self.writer.close()
 
     async def request(self, timeout=5):
-        return await asyncio.wait_for(self.requests.get(), timeout)
+        return await asyncio.wait_for(self.requests.get(), patience.of(timeout))
 
     async def head(self, stream, code=200):
         await self.frame(HEADERS, END_HEADERS, stream, literal(":status", str(code)) +
@@ -79,4 +80,4 @@ class Http2Server(Server):
         await connection.serve()
 
     async def next_connection(self, timeout=5):
-        return await asyncio.wait_for(self.queue.get(), timeout)
+        return await asyncio.wait_for(self.queue.get(), patience.of(timeout))

@@ -5,6 +5,8 @@ import socket
 import struct
 import urllib.parse
 
+from . import patience
+
 REASONS = {200: "OK", 201: "Created", 302: "Found", 400: "Bad Request", 401: "Unauthorized",
            403: "Forbidden", 404: "Not Found", 409: "Conflict", 410: "Gone",
            422: "Unprocessable Entity", 429: "Too Many Requests", 500: "Internal Server Error",
@@ -76,7 +78,7 @@ class Exchange:
 
     async def gone(self, timeout=5):
         """Waits until the client has closed the connection."""
-        await asyncio.wait_for(self.connection.is_over.wait(), timeout)
+        await asyncio.wait_for(self.connection.is_over.wait(), patience.of(timeout))
 
 
 class Connection:
@@ -142,7 +144,7 @@ class Server:
 
     async def next(self, path=None, timeout=5):
         """The next request, whichever connection it came by."""
-        exchange = await asyncio.wait_for(self.queue.get(), timeout)
+        exchange = await asyncio.wait_for(self.queue.get(), patience.of(timeout))
         if path is not None:
             assert exchange.path == path, f"request for {exchange.path}, not {path}"
         return exchange

@@ -1,0 +1,104 @@
+"""How much the controller writes: little, and nothing at all where nothing happens. Read from the
+API server's audit log."""
+
+import collections
+import time
+
+from lib import manifests
+from lib.gangs import CONTROLLER_USER, Gangs
+
+IDLE_S = 60
+IDLE_CPU_SHARE_MAX = 0.005
+
+
+def _writes(cluster, since, namespace=None):
+    """What the controller wrote: {(resource, name): count}. A conflict (409) wrote nothing."""
+    found = collections.Counter()
+    for event in cluster.audit_events(CONTROLLER_USER, writes_only=True, since=since):
+        target = event["objectRef"]
+        is_done = event["responseStatus"]["code"] < 400
+        if is_done and (namespace is None or target.get("namespace") == namespace):
+            found[target["resource"], target.get("name", "")] += 1
+    return found
+
+
+def _prepare(context, quota):
+    gangs = Gangs(context.cluster, context.namespace)
+    controller = context.controller()
+    queue = context.name("q")
+    context.apply(manifests.queue(queue, {"cpu": quota}))
+    return gangs, queue, controller
+
+
+def test_a_parked_job_costs_two_writes_until_it_is_admitted(context):
+    gangs, queue, _ = _prepare(context, "1")
+    cluster, namespace = gangs.cluster, gangs.namespace
+    gangs.create(manifests.job("first", namespace, pods=2, cpu="500m", queue=queue))
+    gangs.wait_state("first", "Running")
+    gangs.create(manifests.job("parked", namespace, pods=2, cpu="500m", queue=queue))
+    gangs.wait_reason("parked", "QuotaExhausted")
+    time.sleep(1.5)
+    before = cluster.audit_position()
+    path = f"/apis/tallyman.dev/v1beta1/namespaces/{namespace}/admissions"
+    with cluster.watch(path) as admissions:
+        gangs.delete("first")
+        gangs.wait_state("parked", "Running")
+        time.sleep(1.5)
+        states = [item["status"]["state"] for kind, item in admissions.seen
+                  if item["metadata"]["name"] == "parked"]
+    assert states[0] == "Pending" and states[-1] == "Running", states
+    until_admitted = next(number for number, state in enumerate(states) if state != "Pending")
+    written = _writes(cluster, before, namespace)
+    jobs = written["jobs", "parked"]
+    admissions = written["admissions", "parked"]
+    events = sum(count for (resource, _), count in written.items() if resource == "events")
+    context.note(f"from parked to admitted: {jobs} write to the Job, {until_admitted} to its "
+                 f"Admission; {admissions - until_admitted} more until it runs whole; "
+                 f"{events} Event")
+    assert jobs == 1, written
+    assert until_admitted == 1, states
+    assert admissions <= 2, f"{admissions} writes to the Admission, as {states}"
+    assert events <= 1, written
+
+
+def test_a_queue_of_jobs_costs_two_writes_each(context):
+    """Forty Jobs of which four run at once: what is written grows with the Jobs, not with the time
+    that they wait."""
+    gangs, queue, _ = _prepare(context, "1")
+    cluster, namespace = gangs.cluster, gangs.namespace
+    before = cluster.audit_position()
+    names = [f"job-{number:02}" for number in range(40)]
+    cluster.create_many(f"/apis/batch/v1/namespaces/{namespace}/jobs", [
+        manifests.job(name, namespace, pods=1, cpu="250m", queue=queue, run_for="500ms")
+        for name in names])
+    for name in names:
+        gangs.wait_complete(name, 120)
+    time.sleep(2)
+    by_resource = collections.Counter()
+    for (resource, _), count in _writes(cluster, before).items():
+        by_resource[resource] += count
+    context.note(f"40 Jobs through 4 slots: {dict(sorted(by_resource.items()))}")
+    assert by_resource["jobs"] == len(names), by_resource
+    assert by_resource["events"] <= len(names), by_resource
+    # Pending, Admitted, Running, Finished, and now and then a position that has moved.
+    assert by_resource["admissions"] <= 7 * len(names), by_resource
+    assert by_resource["queues"] <= len(names), by_resource
+
+
+def test_an_idle_cluster_costs_nothing(context):
+    gangs, queue, controller = _prepare(context, "1")
+    cluster, namespace = gangs.cluster, gangs.namespace
+    gangs.create(manifests.job("runs", namespace, pods=2, cpu="500m", queue=queue))
+    gangs.wait_state("runs", "Running")
+    gangs.create(*(manifests.job(f"waits-{number}", namespace, pods=1, cpu="100m", queue=queue)
+                   for number in range(5)))
+    gangs.wait_reason("waits-4", "QuotaExhausted")
+    time.sleep(12)  # positions are refreshed every ten seconds at most
+    before, cpu_s = cluster.audit_position(), controller.cpu_seconds()
+    time.sleep(IDLE_S)
+    written, share = _writes(cluster, before), (controller.cpu_seconds() - cpu_s) / IDLE_S
+    requests = len(cluster.audit_events(CONTROLLER_USER, since=before))
+    context.note(f"{IDLE_S} s of nothing: {sum(written.values())} writes, {share:.2%} of one core, "
+                 f"{requests} requests ended, {controller.memory_bytes() / 1e6:.0f} MB resident")
+    assert not written, written
+    assert share < IDLE_CPU_SHARE_MAX, f"{share:.2%} of a core"

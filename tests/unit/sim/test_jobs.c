@@ -1,0 +1,246 @@
+/* The Job controller and the kubelets: what a Job's status says, and when. */
+#include "fixture.h"
+
+static struct cluster *plain(void)
+{
+    struct cluster *cluster = cluster_new((struct sim_options){.has_tallyman = false});
+    given_nodes(cluster, 2, "8");
+    return cluster;
+}
+
+static void a_running_job_has_no_suspended_condition(void **state)
+{
+    (void)state;
+    struct cluster *cluster = plain();
+    given_job(cluster, (struct job_args){.name = "j", .pods = 3});
+    (void)sim_run_until(cluster->sim, 500);
+    const struct job *job = job_of(cluster, "j");
+    check_i64(job->status.active.value, 3);
+    check_i64(job->status.ready.value, 0);
+    assert_true(job->status.start_time.is_set);
+    assert_null(condition_find(&job->status.conditions, "Suspended"));
+    (void)sim_run_until(cluster->sim, 4000);
+    check_i64(job_of(cluster, "j")->status.ready.value, 3);
+    cluster_free(cluster);
+}
+
+static void a_suspended_job_settles_resumes_and_stops(void **state)
+{
+    (void)state;
+    struct cluster *cluster = plain();
+    given_job(cluster, (struct job_args){.name = "j", .pods = 2, .spec = "suspend: true,"});
+    (void)sim_run_until(cluster->sim, 500);
+    const struct job *job = job_of(cluster, "j");
+    assert_true(condition_is_true(&job->status.conditions, "Suspended"));
+    assert_false(job->status.start_time.is_set);
+    assert_false(job->status.active.is_set);
+
+    assert_true(sim_job_suspend(cluster->sim, STR("ml"), STR("j"), false));
+    (void)sim_run_until(cluster->sim, 5000);
+    job = job_of(cluster, "j");
+    check_str(condition_find(&job->status.conditions, "Suspended")->status, "False");
+    assert_true(job->status.start_time.is_set);
+    check_i64(job->status.ready.value, 2);
+
+    assert_true(sim_job_suspend(cluster->sim, STR("ml"), STR("j"), true));
+    (void)sim_run_until(cluster->sim, 5100); /* "deletes issued", not "pods gone" */
+    job = job_of(cluster, "j");
+    assert_true(condition_is_true(&job->status.conditions, "Suspended"));
+    assert_false(job->status.start_time.is_set);
+    assert_false(job->status.active.is_set);
+    check_i64(job->status.terminating.value, 2);
+    check_i64(job_state(cluster, "j").bound, 2);
+    (void)sim_run_until(cluster->sim, 8000);
+    check_i64(job_of(cluster, "j")->status.terminating.value, 0);
+    check_i64(job_state(cluster, "j").pods, 0);
+    check_i64(job_of(cluster, "j")->status.failed.value, 0);
+    cluster_free(cluster);
+}
+
+static void indexes_that_are_done_stay_done_over_a_suspension(void **state)
+{
+    (void)state;
+    struct cluster *cluster = plain();
+    given_job(cluster, (struct job_args){.name = "j",
+                                         .pods = 5,
+                                         .annotations = "example.com/run-for: 10s"});
+    given_job(cluster, (struct job_args){.name = "other", .pods = 1});
+    (void)sim_run_until(cluster->sim, 1000);
+    assert_true(sim_job_scale(cluster->sim, STR("ml"), STR("j"), 2)); /* three go, two stay */
+    (void)sim_run_until(cluster->sim, 13500); /* the status comes a second later */
+    check_str(job_of(cluster, "j")->status.completed_indexes, "0-1");
+    assert_true(sim_job_suspend(cluster->sim, STR("ml"), STR("j"), true));
+    (void)sim_run_until(cluster->sim, 16000);
+    check_i64(job_of(cluster, "j")->status.succeeded.value, 2);
+    assert_true(sim_job_suspend(cluster->sim, STR("ml"), STR("j"), false));
+    (void)sim_run_until(cluster->sim, 60000);
+    const struct job *job = job_of(cluster, "j");
+    assert_true(condition_is_true(&job->status.conditions, "Complete"));
+    check_str(job->status.completed_indexes, "0-4");
+    assert_false(job_is_finished(job_of(cluster, "other"))); /* it runs for ever */
+    cluster_free(cluster);
+}
+
+/* The name of a pod that isn't over yet. */
+static void keep_live_pod(void *ctx, const void *value)
+{
+    const struct pod *pod = value;
+    if (!pod_is_terminal(pod) && !pod->meta.deletion_timestamp.is_set) {
+        *(struct str *)ctx = pod->meta.name;
+    }
+}
+
+static void fail_a_pod(struct cluster *cluster)
+{
+    struct str name = STR_NONE;
+    sim_each(cluster->sim, KIND_POD, keep_live_pod, &name);
+    assert_true(str_is_set(name));
+    assert_true(sim_pod_fail(cluster->sim, STR("ml"), arena_copy_str(&cluster->arena, name)));
+}
+
+static void failures_are_tried_again_until_the_limit(void **state)
+{
+    (void)state;
+    struct cluster *cluster = plain();
+    given_job(cluster, (struct job_args){.name = "j", .pods = 1, .spec = "backoffLimit: 1,"});
+    (void)sim_run_until(cluster->sim, 5000);
+    fail_a_pod(cluster);
+    (void)sim_run_until(cluster->sim, 14000); /* it waits ten seconds */
+    check_i64(job_state(cluster, "j").pods, 0);
+    (void)sim_run_until(cluster->sim, 20000);
+    check_i64(job_state(cluster, "j").ready, 1);
+    fail_a_pod(cluster);
+    (void)sim_run_until(cluster->sim, 200000);
+    const struct job *job = job_of(cluster, "j");
+    assert_true(condition_is_true(&job->status.conditions, "Failed"));
+    check_str(condition_find(&job->status.conditions, "Failed")->reason, "BackoffLimitExceeded");
+    check_i64(job_state(cluster, "j").pods, 0);
+    cluster_free(cluster);
+}
+
+static void a_pod_that_a_user_deletes_counts_as_a_failure(void **state)
+{
+    (void)state;
+    struct cluster *cluster = plain();
+    given_job(cluster, (struct job_args){.name = "j", .pods = 2});
+    (void)sim_run_until(cluster->sim, 5000);
+    struct str name = STR_NONE;
+    sim_each(cluster->sim, KIND_POD, keep_live_pod, &name);
+    assert_true(sim_delete(cluster->sim, KIND_POD, STR("ml"),
+                           arena_copy_str(&cluster->arena, name)));
+    (void)sim_run_until(cluster->sim, 60000);
+    check_i64(job_of(cluster, "j")->status.failed.value, 1);
+    check_i64(job_state(cluster, "j").ready, 2); /* and is replaced */
+    cluster_free(cluster);
+}
+
+static void a_deadline_ends_the_job(void **state)
+{
+    (void)state;
+    struct cluster *cluster = plain();
+    given_job(cluster,
+              (struct job_args){.name = "j", .pods = 2, .spec = "activeDeadlineSeconds: 60,"});
+    (void)sim_run_until(cluster->sim, 59000);
+    check_i64(job_state(cluster, "j").ready, 2);
+    (void)sim_run_until(cluster->sim, 70000);
+    const struct job *job = job_of(cluster, "j");
+    check_str(condition_find(&job->status.conditions, "Failed")->reason, "DeadlineExceeded");
+    check_i64(job_state(cluster, "j").pods, 0);
+    cluster_free(cluster);
+}
+
+static void what_a_deleted_job_owned_goes_after_it(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new((struct sim_options){.has_tallyman = true});
+    given(cluster, GPU_CLASS QUEUE_RESEARCH);
+    given_nodes(cluster, 1, "8");
+    given_devices(cluster, 1, 2);
+    given_job(cluster, (struct job_args){.name = "j",
+                                         .pods = 2,
+                                         .labels = "tallyman.dev/queue: research",
+                                         .has_gpu = true});
+    (void)sim_run_until(cluster->sim, 5000);
+    check_i64(job_state(cluster, "j").devices, 2);
+    assert_non_null(sim_find(cluster->sim, KIND_ADMISSION, STR("ml"), STR("j")));
+    assert_true(sim_delete(cluster->sim, KIND_JOB, STR("ml"), STR("j")));
+    (void)sim_run_until(cluster->sim, 10000);
+    check_i64(sim_devices(cluster->sim).held, 0);
+    assert_null(sim_find(cluster->sim, KIND_ADMISSION, STR("ml"), STR("j")));
+    struct str left = STR_NONE;
+    sim_each(cluster->sim, KIND_POD, keep_live_pod, &left);
+    assert_false(str_is_set(left));
+    cluster_free(cluster);
+}
+
+/* A gang works only while it is whole: also without Tallyman, where the label means nothing else. */
+static void a_gangs_clock_stops_while_a_pod_is_missing(void **state)
+{
+    (void)state;
+    struct cluster *cluster = plain();
+    given_job(cluster, (struct job_args){.name = "gang",
+                                         .pods = 2,
+                                         .labels = "tallyman.dev/queue: research",
+                                         .annotations = "example.com/run-for: 60s"});
+    (void)sim_run_until(cluster->sim, 30000);
+    assert_true(job_state(cluster, "gang").is_whole);
+    assert_true(sim_node_set_ready(cluster->sim, STR("n1"), false));
+    (void)sim_run_until(cluster->sim, 100000);
+    assert_false(job_state(cluster, "gang").is_whole);
+    assert_false(job_state(cluster, "gang").is_finished);
+    assert_true(sim_node_set_ready(cluster->sim, STR("n1"), true));
+    (void)sim_run_until(cluster->sim, 170000);
+    assert_true(job_state(cluster, "gang").is_finished);
+    cluster_free(cluster);
+}
+
+static void the_field_that_disappears_leaves_its_size(void **state)
+{
+    (void)state;
+    struct cluster *cluster = plain();
+    const char *field = "scheduling: {schedulingPolicy: {gang: {minCount: 2}}},";
+    given_job(cluster, (struct job_args){.name = "j", .pods = 3, .spec = field});
+    assert_null(job_of(cluster, "j")->spec.scheduling);
+    check_str(string_map_get(&job_of(cluster, "j")->meta.annotations, "tallyman.dev/min-count"),
+              "2");
+    check_i64(job_state(cluster, "j").min_count, 2);
+    cluster_free(cluster);
+}
+
+static void bad_input_is_named(void **state)
+{
+    (void)state;
+    struct cluster *cluster = plain();
+    struct err err;
+    struct rc rc = cluster_try(cluster,
+                               "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, "
+                               "annotations: {example.com/run-for: soon}}\n",
+                               &err);
+    assert_true(rc_failed(rc));
+    assert_non_null(strstr(err.text, "metadata.annotations[example.com/run-for]: \"soon\""));
+    given_job(cluster, (struct job_args){.name = "j", .pods = 1});
+    rc = cluster_try(cluster,
+                     "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, namespace: ml}\n"
+                     "spec: {template: {spec: {containers: [{name: d}]}}}\n",
+                     &err);
+    assert_true(rc_failed(rc));
+    assert_non_null(strstr(err.text, "spec.template: field is immutable"));
+    cluster_free(cluster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_running_job_has_no_suspended_condition),
+        cmocka_unit_test(a_suspended_job_settles_resumes_and_stops),
+        cmocka_unit_test(indexes_that_are_done_stay_done_over_a_suspension),
+        cmocka_unit_test(failures_are_tried_again_until_the_limit),
+        cmocka_unit_test(a_pod_that_a_user_deletes_counts_as_a_failure),
+        cmocka_unit_test(a_deadline_ends_the_job),
+        cmocka_unit_test(what_a_deleted_job_owned_goes_after_it),
+        cmocka_unit_test(a_gangs_clock_stops_while_a_pod_is_missing),
+        cmocka_unit_test(the_field_that_disappears_leaves_its_size),
+        cmocka_unit_test(bad_input_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
