@@ -67,6 +67,8 @@ void gang_set_state(struct core *core, struct gang *gang, enum gang_state state,
         .pods = gang->reservation != NULL ? gang->reservation->count : gang->size.pods,
         .amounts =
             gang->reservation == NULL ? STR_NONE : reservation_text(core, gang, arena, false)};
+    core->reserved_count += state == GANG_RESERVED ? 1 : 0;
+    core->reserved_count -= gang->state == GANG_RESERVED ? 1 : 0;
     gang->state = state;
     gang_mark_unbound(core, gang);
     gang_show(core, gang);
@@ -301,6 +303,7 @@ void gang_free(struct core *core, struct gang *gang)
 {
     admission_withdraw(core, gang);
     gang_dequeue(core, gang);
+    core->reserved_count -= gang->state == GANG_RESERVED ? 1 : 0;
     ledger_release(core, gang);
     if (gang->is_in_unbound) {
         RB_REMOVE(gang_unbound_tree, &core->unbound, gang);

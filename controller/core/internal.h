@@ -340,10 +340,13 @@ struct probe_item {
 struct quota_probe {
     struct probe_item *items;
     uint32_t count;
-    uint32_t level; /* of borrowing; UINT32_MAX: no flavor has the quota */
+    uint32_t level; /* of borrowing; 0 where no flavor could ever have the quota */
 };
 
 void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *ret_probe);
+/* The accounts that stand in the way, on all flavors that the pods may have: those that are too
+ * short, or, on a flavor with quota enough, all that the gang asks for. */
+void evaluate_needs(struct core *core, struct shape *shape, struct quota_probe *ret_probe);
 
 /* -- explain.c -------------------------------------------------------------------------------- */
 
@@ -355,14 +358,26 @@ const char *exclusion_text(enum exclusion exclusion); /* "not ready" */
 struct explanation *explain_gang(const struct core *core, const struct gang *gang,
                                  const struct verdict *verdict, struct arena *arena);
 
-/* -- whatif.c: the state without some gangs ----- */
+/* -- whatif.c: the state without some gangs --------------------------------------------------- */
 
 void whatif_begin(struct core *core);
 void whatif_take_out(struct core *core, struct gang *gang);
 void whatif_put_back(struct core *core, struct gang *gang);
 void whatif_end(struct core *core); /* all have been put back */
 
-/* -- preempt.c ---------------------------------- */
+/* -- victims.c, preempt.c --------------------------------------------------------------------- */
+
+struct victims {
+    struct gang **items; /* in the scratch arena */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* The smallest set of gangs to stop, and how the gang fits then; the set is empty if it fits as soon
+ * as those are gone that stop for it already. False: there is none, or it has only to wait. Leaves
+ * in gang->look_again_ms when a candidate's protection ends (0: none has one). */
+bool victims_find(struct core *core, struct gang *gang, struct victims *ret_victims,
+                  struct evaluation *ret_evaluation);
 
 /* Finds victims for the gang, stops them and reserves their room for it; false: there are none. */
 bool preempt(struct core *core, struct gang *gang, enum reason reason);
@@ -421,9 +436,9 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
 
 void patch_admit(struct core *core, struct gang *gang, const struct evaluation *evaluation);
 void patch_suspend(struct core *core, struct gang *gang, const char *cause, struct str why);
-/* A victim, for the sake of that gang. */
-void patch_suspend_for(struct core *core, struct gang *victim, const struct gang *gang,
-                       const char *cause);
+/* A victim, for the sake of that gang; and the Event about it, once. */
+void patch_suspend_for(struct core *core, struct gang *victim, const struct gang *gang);
+void patch_tell_victim(struct core *core, struct gang *victim, const struct gang *gang);
 void patch_restore(struct core *core, struct gang *gang, bool sets_hold);
 struct effect *effect_new(struct core *core, enum effect_kind kind);
 void note_event(struct core *core, const struct gang *gang, bool is_warning, const char *reason,

@@ -1,7 +1,8 @@
 /* order.c - whose gang is judged next.
  *
  * Within a queue by priority, time and uid. Between the queues of a tree a gang that stays within
- * its quota goes before one that must borrow; where fair sharing is on, then the one whose branch
+ * its quota goes before one that must borrow, and one that finds it in a lower subtree before one
+ * that has to go further up, whether the quota is free right now or only to be reclaimed; where fair sharing is on, then the one whose branch
  * would have the lower weighted dominant share with the gang in it, cohort by cohort from the
  * leaves up; then priority, time, uid. Separate trees meet by priority, time, uid alone. */
 #include "internal.h"
@@ -114,10 +115,8 @@ static struct candidate candidate_of(struct core *core, struct queue_state *queu
 static bool goes_before(const struct candidate *a, const struct quota_node *branch_a,
                         const struct candidate *b, const struct quota_node *branch_b, bool by_share)
 {
-    bool a_borrows = a->probe.level > 0;
-    bool b_borrows = b->probe.level > 0;
-    if (a_borrows != b_borrows) {
-        return a_borrows;
+    if (a->probe.level != b->probe.level) {
+        return b->probe.level < a->probe.level;
     }
     if (by_share) {
         int64_t share_a = share_of(branch_a, a);

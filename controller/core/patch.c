@@ -231,20 +231,28 @@ void patch_suspend(struct core *core, struct gang *gang, const char *cause, stru
     note_event(core, gang, true, cause, "Suspend", why);
 }
 
-void patch_suspend_for(struct core *core, struct gang *victim, const struct gang *gang,
-                       const char *cause)
+static const char *cause_of(const struct gang *victim, const struct gang *gang)
+{
+    return victim->reservation->queue == gang->queue ? "PreemptedWithinQueue"
+                                                     : "ReclaimedWithinCohort";
+}
+
+void patch_suspend_for(struct core *core, struct gang *victim, const struct gang *gang)
 {
     struct effect *effect = patch_new(core, victim, PATCH_SUSPEND);
-    struct suspended_record record = {
-        .cause = str_from_c(cause), .for_gang = gang->key, .at = {true, core->now_ms}};
+    struct suspended_record record = {.cause = str_from_c(cause_of(victim, gang)),
+                                      .for_gang = gang->key,
+                                      .at = {true, core->now_ms}};
     effect->patch.suspend = (struct opt_bool){true, true};
     effect->patch.suspended = json_of(core, &suspended_record_schema, &record);
-    victim->memory.evictions++;
-    gang_remember(core, victim);
     gang_set_timer(core, victim, 0);
-    gang_set_state(core, victim, GANG_SUSPENDING, cause);
+    gang_set_state(core, victim, GANG_SUSPENDING, cause_of(victim, gang));
+}
+
+void patch_tell_victim(struct core *core, struct gang *victim, const struct gang *gang)
+{
     bool is_own_namespace = str_eq(victim->namespace_name, gang->namespace_name);
-    note_event(core, victim, true, cause, "Suspend",
+    note_event(core, victim, true, cause_of(victim, gang), "Suspend",
                arena_format(&core->scratch,
                             "stopped whole to make room for %s" STR_FMT
                             " of queue " STR_FMT " (priority %lld); it keeps its place in its "

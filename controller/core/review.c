@@ -178,7 +178,7 @@ static bool review_victim(struct core *core, struct gang *gang)
         str_drop(&gang->stops_for);
         return false;
     }
-    patch_suspend_for(core, gang, beneficiary, "Preempted");
+    patch_suspend_for(core, gang, beneficiary);
     return true;
 }
 
@@ -316,8 +316,13 @@ static void review_waiting(struct core *core, struct gang *gang)
         return;
     }
     str_drop(&gang->refusal);
-    gang_set_timer(core, gang, 0);
+    bool is_due = gang->look_again_ms != 0 && gang->look_again_ms <= core->now_ms;
+    gang->look_again_ms = is_due ? 0 : gang->look_again_ms;
+    gang_set_timer(core, gang, gang->look_again_ms);
     gang_enqueue(core, gang);
+    if (is_due) {
+        wake_shape(core, gang->shape); /* a gang that it could stop isn't protected any more */
+    }
 }
 
 static void review_finished(struct core *core, struct gang *gang)
@@ -372,6 +377,10 @@ void gang_review(struct core *core, struct gang *gang)
     }
     if (gang_is_busy(gang)) {
         return;
+    }
+    if (gang->wakes_preemptors) {
+        gang->wakes_preemptors = false;
+        wake_all(core, WAIT_QUOTA | WAIT_CLUSTER);
     }
     if (gang->is_job_finished) {
         if (gang->reservation == NULL && gang->record != NULL && gang->live_pods > 0 &&

@@ -498,6 +498,8 @@ struct gang {
     struct str stops_for;            /* owned; uid of the gang that it makes room for */
     struct shape *reserved_shape;    /* what its victims stop for; borrowed */
     int64_t reserved_until_ms;
+    bool wakes_preemptors; /* one would have stopped it, but for our write on its way */
+    int64_t look_again_ms; /* a gang that it could stop is protected until then; 0: none is */
     int64_t checkpoint_ms;           /* annotation last-checkpoint; 0: none */
     int64_t short_since_ms;          /* fewer than min-count ready since; 0: whole */
 
@@ -591,6 +593,7 @@ struct core {
     struct gang_order_tree gang_order;
     struct gang_timer_tree timers;
     struct gang_holder_tree holders;
+    uint32_t reserved_count; /* gangs that are Reserved */
     struct gang_unbound_tree unbound; /* admitted, with pods that no node has yet */
     struct shape *shapes;
     struct ready_tree ready; /* queues with shapes to be judged, by name */

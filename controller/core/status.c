@@ -29,16 +29,14 @@ static struct str queue_unsupported(struct arena *arena, const struct queue_spec
     name_field(&text, str_eq_c(spec->queueing_strategy, "Backfill"), "queueingStrategy: Backfill");
     name_field(&text, spec->starvation_bound.is_set, "starvationBound");
     name_field(&text,
-               fungibility != NULL && (is_other(fungibility->when_can_borrow, "MayStopSearch") ||
-                                       is_other(fungibility->when_can_preempt, "TryNextFlavor") ||
+               fungibility != NULL && (is_other(fungibility->when_can_preempt, "TryNextFlavor") ||
                                        str_is_set(fungibility->preference)),
                "flavorFungibility");
-    name_field(&text, spec->fair_sharing != NULL, "fairSharing");
+    name_field(&text, spec->fair_sharing != NULL && spec->fair_sharing->half_life.is_set,
+               "fairSharing.halfLife");
     name_field(&text, str_eq_c(spec->stop_policy, "HoldAndDrain"), "stopPolicy: HoldAndDrain");
     name_field(&text, spec->default_runtime.is_set, "defaultRuntime");
     name_field(&text, spec->max_runtime.is_set, "maxRuntime");
-    name_field(&text, spec->min_runtime_protection.is_set && spec->min_runtime_protection.ms > 0,
-               "minRuntimeProtection");
     name_field(&text, spec->allowed_priority_classes.count > 0, "allowedPriorityClasses");
     name_field(&text, spec->admission_checks.count > 0, "admissionChecks");
     return text_str(&text);

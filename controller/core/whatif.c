@@ -14,13 +14,21 @@ void whatif_begin(struct core *core)
     core->what_if_epoch++;
 }
 
-static void quota_without(struct gang *gang, int64_t sign)
+static void quota_without(struct core *core, struct gang *gang, int64_t sign)
 {
     const struct reservation *reservation = gang->reservation;
     for (uint32_t i = 0; i < reservation->per_pod.count; i++) {
         const struct charge *charge = &reservation->per_pod.items[i];
         quota_use(&reservation->queue->node, charge->flavor, charge->resource,
                   (i128)charge->amount * reservation->count * sign);
+    }
+    for (uint32_t c = 0; c < reservation->claim_count; c++) {
+        const struct claim_hold *hold = &reservation->claims[c];
+        bool is_alone = ledger_claim_payer(core, hold->key) == gang && hold->next_holder == NULL;
+        for (uint32_t i = 0; is_alone && i < hold->charges.count; i++) {
+            quota_use(&reservation->queue->node, hold->charges.items[i].flavor,
+                      hold->charges.items[i].resource, (i128)hold->charges.items[i].amount * sign);
+        }
     }
 }
 
@@ -84,7 +92,7 @@ void whatif_take_out(struct core *core, struct gang *gang)
 {
     assert(core->is_what_if && !gang->is_out && gang->reservation != NULL);
     gang->is_out = true;
-    quota_without(gang, -1);
+    quota_without(core, gang, -1);
     pods_without(core, gang, true);
 }
 
@@ -92,7 +100,7 @@ void whatif_put_back(struct core *core, struct gang *gang)
 {
     assert(core->is_what_if && gang->is_out);
     gang->is_out = false;
-    quota_without(gang, 1);
+    quota_without(core, gang, 1);
     pods_without(core, gang, false);
 }
 
