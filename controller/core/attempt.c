@@ -38,7 +38,8 @@ bool attempt_collect(struct attempt *attempt)
         demand->per_pod = i128_clamp(shape->per_pod.items[i].value);
     }
     for (uint32_t i = 0; i < shape->device_count; i++) {
-        struct quota_demand *demand = attempt_demand(attempt, shape->devices[i].profile->class_name);
+        struct quota_demand *demand =
+            attempt_demand(attempt, shape->devices[i].profile->class_name);
         if (demand == NULL) {
             return false;
         }
@@ -126,7 +127,7 @@ const struct quota_flavor *attempt_chosen(const struct attempt *attempt, uint32_
 }
 
 const struct quota_flavor *attempt_flavor(const struct attempt *attempt,
-                                             const struct quota_demand *demand)
+                                          const struct quota_demand *demand)
 {
     for (uint32_t g = 0; g < attempt->group_count; g++) {
         if (attempt->groups[g] == demand->group) {
@@ -138,26 +139,28 @@ const struct quota_flavor *attempt_flavor(const struct attempt *attempt,
 }
 
 struct verdict attempt_check_flavor(struct attempt *attempt, struct str name,
-                                   struct evaluation *evaluation)
+                                    struct evaluation *evaluation)
 {
     struct arena *arena = &attempt->core->scratch;
     const struct resource_flavor *flavor = flavor_object(attempt->core, name);
     if (flavor == NULL) {
-        return verdict_say(REASON_MISSING_REFERENCE, WAIT_CONFIG,
-                   arena_format(arena, "ResourceFlavor " STR_FMT " doesn't exist", STR_ARG(name)));
+        return verdict_say(
+            REASON_MISSING_REFERENCE, WAIT_CONFIG,
+            arena_format(arena, "ResourceFlavor " STR_FMT " doesn't exist", STR_ARG(name)));
     }
     const char *contradiction = flavor_contradiction(attempt->shape, flavor);
     if (contradiction != NULL) {
         return verdict_say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
-                   arena_format(arena, "the pods' %s contradicts the labels of flavor " STR_FMT,
-                                contradiction, STR_ARG(name)));
+                           arena_format(arena,
+                                        "the pods' %s contradicts the labels of flavor " STR_FMT,
+                                        contradiction, STR_ARG(name)));
     }
     const struct taint *taint = flavor_untolerated(attempt->shape, flavor);
     if (taint != NULL) {
-        return verdict_say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
-                   arena_format(arena,
-                                "the pods don't tolerate taint " STR_FMT " of flavor " STR_FMT,
-                                STR_ARG(taint->key), STR_ARG(name)));
+        return verdict_say(
+            REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
+            arena_format(arena, "the pods don't tolerate taint " STR_FMT " of flavor " STR_FMT,
+                         STR_ARG(taint->key), STR_ARG(name)));
     }
     if (evaluation->flavor_count < FLAVORS_PER_GANG_MAX) {
         evaluation->flavors[evaluation->flavor_count++] = flavor;
@@ -177,33 +180,33 @@ static struct verdict quota_short(struct attempt *attempt, const struct quota_de
     struct str free_text = resource_amount_format(arena, name, i128_clamp(available));
     struct str nominal_text = resource_amount_format(arena, name, nominal);
     if (node->parent == NULL) {
-        return verdict_say(REASON_QUOTA_EXHAUSTED, WAIT_QUOTA,
-                   arena_format(arena,
-                                "needs " STR_FMT " " STR_FMT " at once, " STR_FMT " of " STR_FMT
-                                " of queue " STR_FMT "'s quota on flavor " STR_FMT " are free",
-                                STR_ARG(asked_text), STR_ARG(name), STR_ARG(free_text),
-                                STR_ARG(nominal_text), STR_ARG(node->name), STR_ARG(flavor)));
+        return verdict_say(
+            REASON_QUOTA_EXHAUSTED, WAIT_QUOTA,
+            arena_format(arena,
+                         "needs " STR_FMT " " STR_FMT " at once, " STR_FMT " of " STR_FMT
+                         " of queue " STR_FMT "'s quota on flavor " STR_FMT " are free",
+                         STR_ARG(asked_text), STR_ARG(name), STR_ARG(free_text),
+                         STR_ARG(nominal_text), STR_ARG(node->name), STR_ARG(flavor)));
     }
     if (quota_hits_borrowing_limit(node, flavor, name, asked)) {
         return verdict_say(REASON_BORROWING_LIMIT, WAIT_QUOTA,
-                   arena_format(arena,
-                                "needs " STR_FMT " " STR_FMT
-                                " at once; queue " STR_FMT " has a quota of " STR_FMT
-                                " on flavor " STR_FMT " and may borrow " STR_FMT "; " STR_FMT
-                                " are free",
-                                STR_ARG(asked_text), STR_ARG(name), STR_ARG(node->name),
-                                STR_ARG(nominal_text), STR_ARG(flavor),
-                                STR_ARG(resource_amount_format(
-                                    arena, name, cell == NULL ? 0 : cell->borrowing_limit)),
-                                STR_ARG(free_text)));
+                           arena_format(arena,
+                                        "needs " STR_FMT " " STR_FMT " at once; queue " STR_FMT
+                                        " has a quota of " STR_FMT " on flavor " STR_FMT
+                                        " and may borrow " STR_FMT "; " STR_FMT " are free",
+                                        STR_ARG(asked_text), STR_ARG(name), STR_ARG(node->name),
+                                        STR_ARG(nominal_text), STR_ARG(flavor),
+                                        STR_ARG(resource_amount_format(
+                                            arena, name, cell == NULL ? 0 : cell->borrowing_limit)),
+                                        STR_ARG(free_text)));
     }
-    return verdict_say(REASON_COHORT_EXHAUSTED, WAIT_QUOTA,
-               arena_format(arena,
-                            "needs " STR_FMT " " STR_FMT " at once, " STR_FMT
-                            " are free for queue " STR_FMT " in cohort " STR_FMT
-                            " on flavor " STR_FMT,
-                            STR_ARG(asked_text), STR_ARG(name), STR_ARG(free_text),
-                            STR_ARG(node->name), STR_ARG(node->parent->name), STR_ARG(flavor)));
+    return verdict_say(
+        REASON_COHORT_EXHAUSTED, WAIT_QUOTA,
+        arena_format(arena,
+                     "needs " STR_FMT " " STR_FMT " at once, " STR_FMT
+                     " are free for queue " STR_FMT " in cohort " STR_FMT " on flavor " STR_FMT,
+                     STR_ARG(asked_text), STR_ARG(name), STR_ARG(free_text), STR_ARG(node->name),
+                     STR_ARG(node->parent->name), STR_ARG(flavor)));
 }
 
 static struct verdict quota_verdict(struct attempt *attempt, const struct quota_demand *demand,
@@ -218,8 +221,9 @@ static struct verdict quota_verdict(struct attempt *attempt, const struct quota_
         const char *whose = node->parent == NULL ? "has a quota of" : "can have at most";
         verdict = verdict_say(
             REASON_NEVER_FITS, WAIT_CONFIG,
-            arena_format(arena, "needs " STR_FMT " " STR_FMT ", and queue " STR_FMT " %s " STR_FMT
-                                " on flavor " STR_FMT,
+            arena_format(arena,
+                         "needs " STR_FMT " " STR_FMT ", and queue " STR_FMT " %s " STR_FMT
+                         " on flavor " STR_FMT,
                          STR_ARG(resource_amount_format(arena, name, i128_clamp(asked))),
                          STR_ARG(name), STR_ARG(node->name), whose,
                          STR_ARG(resource_amount_format(arena, name, i128_clamp(potential))),

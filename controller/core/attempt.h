@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-#define DEMANDS_MAX      64
+#define DEMANDS_MAX 64
 
 /* One resource that the gang asks of its queue. */
 struct quota_demand {

@@ -38,7 +38,8 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
 {
     *evaluation = (struct evaluation){.has_fit = false};
     for (uint32_t g = 0; g < attempt->group_count; g++) {
-        struct verdict verdict = attempt_check_flavor(attempt, attempt_chosen(attempt, g)->name, evaluation);
+        struct verdict verdict =
+            attempt_check_flavor(attempt, attempt_chosen(attempt, g)->name, evaluation);
         if (verdict.reason != REASON_NONE) {
             return verdict;
         }
@@ -135,34 +136,37 @@ static struct verdict check_queue(struct core *core, const struct shape *shape)
     struct str name = shape->queue->name;
     if (object == NULL) {
         return verdict_say(REASON_QUEUE_NOT_FOUND, WAIT_CONFIG,
-                   arena_format(arena, "there is no Queue " STR_FMT, STR_ARG(name)));
+                           arena_format(arena, "there is no Queue " STR_FMT, STR_ARG(name)));
     }
     if (shape->queue->node.is_in_cycle) {
-        return verdict_say(REASON_INVALID, WAIT_CONFIG,
-                   arena_format(arena,
-                                "the cohorts above queue " STR_FMT
-                                " form a cycle, or are more than %d deep; correct spec.parentName "
-                                "of one of them",
-                                STR_ARG(name), QUOTA_DEPTH_MAX));
+        return verdict_say(
+            REASON_INVALID, WAIT_CONFIG,
+            arena_format(arena,
+                         "the cohorts above queue " STR_FMT
+                         " form a cycle, or are more than %d deep; correct spec.parentName "
+                         "of one of them",
+                         STR_ARG(name), QUOTA_DEPTH_MAX));
     }
     if (object->meta.deletion_timestamp.is_set) {
-        return verdict_say(REASON_QUEUE_STOPPED, WAIT_CONFIG,
-                   arena_format(arena, "queue " STR_FMT " is being deleted", STR_ARG(name)));
+        return verdict_say(
+            REASON_QUEUE_STOPPED, WAIT_CONFIG,
+            arena_format(arena, "queue " STR_FMT " is being deleted", STR_ARG(name)));
     }
     if (str_is_set(object->spec.stop_policy) && !str_eq_c(object->spec.stop_policy, "None")) {
         return verdict_say(REASON_QUEUE_STOPPED, WAIT_CONFIG,
-                   arena_format(arena, "queue " STR_FMT " is stopped (stopPolicy " STR_FMT ")",
-                                STR_ARG(name), STR_ARG(object->spec.stop_policy)));
+                           arena_format(arena,
+                                        "queue " STR_FMT " is stopped (stopPolicy " STR_FMT ")",
+                                        STR_ARG(name), STR_ARG(object->spec.stop_policy)));
     }
     const struct namespace_object *space = named_find(core, KIND_NAMESPACE, shape->namespace_name);
     static const struct string_map no_labels;
     const struct string_map *labels = space == NULL ? &no_labels : &space->meta.labels;
     if (!label_selector_matches(object->spec.namespace_selector, labels)) {
         return verdict_say(REASON_NAMESPACE_NOT_ALLOWED, WAIT_CONFIG,
-                   arena_format(arena,
-                                "namespace " STR_FMT " may not use queue " STR_FMT
-                                ": its labels don't match the queue's namespaceSelector",
-                                STR_ARG(shape->namespace_name), STR_ARG(name)));
+                           arena_format(arena,
+                                        "namespace " STR_FMT " may not use queue " STR_FMT
+                                        ": its labels don't match the queue's namespaceSelector",
+                                        STR_ARG(shape->namespace_name), STR_ARG(name)));
     }
     return verdict_say(REASON_NONE, 0, STR_NONE);
 }
@@ -183,7 +187,8 @@ static void note_flavor(struct attempt *attempt, const struct verdict *verdict,
     struct text name;
     text_init(&name, &attempt->core->scratch, 250);
     for (uint32_t g = 0; g < attempt->group_count; g++) {
-        text_addf(&name, "%s" STR_FMT, g == 0 ? "" : "+", STR_ARG(attempt_chosen(attempt, g)->name));
+        text_addf(&name, "%s" STR_FMT, g == 0 ? "" : "+",
+                  STR_ARG(attempt_chosen(attempt, g)->name));
     }
     evidence->flavors[evidence->flavor_count++] = (struct flavor_note){
         .flavor = text_str(&name), .reason = verdict->reason, .message = verdict->message};
@@ -271,7 +276,8 @@ void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *r
     }
 }
 
-/* -- quota alone -------------------------------------------------------------------------------- */
+/* -- quota alone --------------------------------------------------------------------------------
+ */
 
 static void fill_probe(struct attempt *attempt, uint32_t level, struct quota_probe *probe)
 {
@@ -362,10 +368,10 @@ static void add_needs(struct attempt *attempt, uint32_t g, struct quota_probe *p
                 continue;
             }
             is_any_short = true;
-            probe->items = arena_grow(&attempt->core->scratch, probe->items, probe->count,
-                                      capacity, sizeof(struct probe_item));
-            probe->items[probe->count++] = (struct probe_item){
-                .flavor = flavor, .resource = demand->resource, .asked = asked};
+            probe->items = arena_grow(&attempt->core->scratch, probe->items, probe->count, capacity,
+                                      sizeof(struct probe_item));
+            probe->items[probe->count++] =
+                (struct probe_item){.flavor = flavor, .resource = demand->resource, .asked = asked};
         }
     }
 }

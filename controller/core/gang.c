@@ -117,7 +117,10 @@ void gang_enqueue(struct core *core, struct gang *gang)
     if (was_ready) {
         ready_add(core, shape);
     }
-    bool is_judged = !was_empty && shape->verdict.reason != REASON_NONE;
+    const struct queue *object = gang->queue->object;
+    bool may_preempt = object != NULL && object->spec.preemption != NULL;
+    bool is_judged = !was_empty && shape->verdict.reason != REASON_NONE &&
+                     !(may_preempt && RB_MIN(shape_gang_tree, &shape->gangs) == gang);
     if (queue_is_strict(gang->queue)) {
         struct gang *blocker = gang->queue->blocker;
         is_judged = blocker != NULL && gang_compare_order(gang, blocker) > 0;

@@ -13,8 +13,7 @@ void quota_node_deinit(struct quota_node *node);
 void quota_node_prune(struct quota_node *node);
 struct quota_cell *quota_cell_find(const struct quota_node *node, struct str flavor,
                                    struct str resource);
-struct quota_cell *quota_cell_get(struct quota_node *node, struct str flavor,
-                                  struct str resource);
+struct quota_cell *quota_cell_get(struct quota_node *node, struct str flavor, struct str resource);
 /* Reads nominal quotas and limits; what isn't listed any more stays while it is used. */
 void quota_node_read(struct core *core, struct quota_node *node,
                      const struct resource_group_list *groups);
@@ -38,7 +37,8 @@ i128 quota_beyond(const struct quota_node *node, struct str flavor, struct str r
 bool quota_hits_borrowing_limit(const struct quota_node *node, struct str flavor,
                                 struct str resource, i128 asked);
 
-/* -- order.c: who is next ------------------------------------------------------------------------ */
+/* -- order.c: who is next ------------------------------------------------------------------------
+ */
 
 /* The shape whose first gang is judged next, or NULL. */
 struct shape *order_next(struct core *core);
@@ -324,7 +324,7 @@ struct evaluation {
     struct str pin;
     struct fit_result fit;
     bool has_fit;
-    uint32_t level; /* of borrowing */
+    uint32_t level;           /* of borrowing */
     struct evidence evidence; /* texts in the scratch arena */
 };
 
@@ -373,9 +373,9 @@ struct victims {
     uint32_t capacity;
 };
 
-/* The smallest set of gangs to stop, and how the gang fits then; the set is empty if it fits as soon
- * as those are gone that stop for it already. False: there is none, or it has only to wait. Leaves
- * in gang->look_again_ms when a candidate's protection ends (0: none has one). */
+/* The smallest set of gangs to stop, and how the gang fits then; the set is empty if it fits as
+ * soon as those are gone that stop for it already. False: there is none, or it has only to wait.
+ * Leaves in gang->look_again_ms when a candidate's protection ends (0: none has one). */
 bool victims_find(struct core *core, struct gang *gang, struct victims *ret_victims,
                   struct evaluation *ret_evaluation);
 

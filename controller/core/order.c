@@ -2,9 +2,10 @@
  *
  * Within a queue by priority, time and uid. Between the queues of a tree a gang that stays within
  * its quota goes before one that must borrow, and one that finds it in a lower subtree before one
- * that has to go further up, whether the quota is free right now or only to be reclaimed; where fair sharing is on, then the one whose branch
- * would have the lower weighted dominant share with the gang in it, cohort by cohort from the
- * leaves up; then priority, time, uid. Separate trees meet by priority, time, uid alone. */
+ * that has to go further up, whether the quota is free right now or only to be reclaimed; where
+ * fair sharing is on, then the one whose branch would have the lower weighted dominant share with
+ * the gang in it, cohort by cohort from the leaves up; then priority, time, uid. Separate trees
+ * meet by priority, time, uid alone. */
 #include "internal.h"
 
 /* Parts of a billion, weighted; SHARE_INFINITE: a branch of weight 0 that borrows. */
@@ -88,8 +89,8 @@ static int64_t share_of(const struct quota_node *branch, const struct candidate 
         }
         is_borrowing = true;
         i128 lendable = lendable_of(branch->parent, resource);
-        i128 share = lendable <= 0 ? SHARE_INFINITE
-                                   : (i128)i128_clamp(borrowed) * SHARE_SCALE / lendable;
+        i128 share =
+            lendable <= 0 ? SHARE_INFINITE : (i128)i128_clamp(borrowed) * SHARE_SCALE / lendable;
         dominant = share > dominant ? share : dominant;
     }
     if (!is_borrowing) {
@@ -138,8 +139,7 @@ static struct candidate best_of(struct core *core, struct quota_node *node, bool
     for (struct quota_node *child = node->children; child != NULL; child = child->next_sibling) {
         struct candidate candidate = best_of(core, child, by_share);
         if (candidate.shape != NULL &&
-            (best.shape == NULL ||
-             goes_before(&best, best_branch, &candidate, child, by_share))) {
+            (best.shape == NULL || goes_before(&best, best_branch, &candidate, child, by_share))) {
             best = candidate;
             best_branch = child;
         }
@@ -160,13 +160,11 @@ struct shape *order_next(struct core *core)
             continue;
         }
         root->seen_in = core->order_round;
-        struct candidate candidate = root->queue != NULL
-                                         ? (struct candidate){.shape = RB_MIN(shape_tree,
-                                                                              &queue->ready)}
-                                         : best_of(core, root, is_fair(root));
-        struct gang *gang = candidate.shape == NULL
-                                ? NULL
-                                : RB_MIN(shape_gang_tree, &candidate.shape->gangs);
+        struct candidate candidate =
+            root->queue != NULL ? (struct candidate){.shape = RB_MIN(shape_tree, &queue->ready)}
+                                : best_of(core, root, is_fair(root));
+        struct gang *gang =
+            candidate.shape == NULL ? NULL : RB_MIN(shape_gang_tree, &candidate.shape->gangs);
         if (gang != NULL && (best == NULL || gang_compare_order(gang, best_gang) < 0)) {
             best = candidate.shape;
             best_gang = gang;

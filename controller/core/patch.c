@@ -254,8 +254,8 @@ void patch_tell_victim(struct core *core, struct gang *victim, const struct gang
     bool is_own_namespace = str_eq(victim->namespace_name, gang->namespace_name);
     note_event(core, victim, true, cause_of(victim, gang), "Suspend",
                arena_format(&core->scratch,
-                            "stopped whole to make room for %s" STR_FMT
-                            " of queue " STR_FMT " (priority %lld); it keeps its place in its "
+                            "stopped whole to make room for %s" STR_FMT " of queue " STR_FMT
+                            " (priority %lld); it keeps its place in its "
                             "queue",
                             is_own_namespace ? "gang " : "a gang",
                             STR_ARG(is_own_namespace ? gang->name : STR("")),

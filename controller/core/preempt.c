@@ -5,13 +5,14 @@
  *                                                          |
  *                                                          '--withdrawn, or time is up--> Pending
  *
- * While it is Reserved the gang is charged and its places are promised beside what its victims still
- * hold, so nobody else gets what comes free. victims.c chooses the victims. */
+ * While it is Reserved the gang is charged and its places are promised beside what its victims
+ * still hold, so nobody else gets what comes free. victims.c chooses the victims. */
 #include "internal.h"
 
 #include "tallyman/base/limits.h"
 
-/* -- the transaction ----------------------------------------------------------------------------- */
+/* -- the transaction -----------------------------------------------------------------------------
+ */
 
 static const struct queue_preemption *policy_of(const struct queue_state *queue)
 {
@@ -102,8 +103,8 @@ void preempt_abort(struct core *core, struct gang *gang)
 
 /* All victims have stopped. Their devices may be freed a little later than their pods, and somebody
  * else may have taken a place (a foreign pod, a node that went): the room stays reserved until the
- * gang fits or its time is up. */
-static void finish(struct core *core, struct gang *gang)
+ * gang fits or its time is up. False: it stays so. */
+static bool finish(struct core *core, struct gang *gang)
 {
     struct evaluation evaluation;
     arena_reset(&core->scratch);
@@ -120,7 +121,10 @@ static void finish(struct core *core, struct gang *gang)
     } else if (!can_be_helped(reason) && reason != REASON_RESERVED_FOR_OTHER) {
         preempt_abort(core, gang);
         gang_review(core, gang);
+    } else {
+        return false;
     }
+    return true;
 }
 
 void preempt_finish_ready(struct core *core)
@@ -133,15 +137,15 @@ void preempt_finish_ready(struct core *core)
         struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
         bool is_due = gang->state == GANG_RESERVED && !gang_is_busy(gang) &&
                       preempt_victims_left(core, gang) == 0;
-        if (is_due) {
-            finish(core, gang);
+        if (is_due && finish(core, gang)) {
             next = RB_MIN(gang_holder_tree, &core->holders);
         }
         gang = next;
     }
 }
 
-/* -- after a restart ------------------------------------------------------------------------------ */
+/* -- after a restart ------------------------------------------------------------------------------
+ */
 
 static void restore_one(struct core *core, struct gang *gang)
 {

@@ -19,7 +19,7 @@
 #define ANNOTATION_ADMISSION        "tallyman.dev/admission"
 #define ANNOTATION_SUSPENDED        "tallyman.dev/suspended"
 #define ANNOTATION_HOLD             "tallyman.dev/hold"
-#define ANNOTATION_CHECKPOINT "tallyman.dev/last-checkpoint"
+#define ANNOTATION_CHECKPOINT       "tallyman.dev/last-checkpoint"
 #define ANNOTATION_MIN_COUNT_SOURCE "tallyman.dev/min-count-source"
 #define LABEL_HOSTNAME              "kubernetes.io/hostname"
 #define QUEUE_FINALIZER             "tallyman.dev/in-use"
@@ -74,8 +74,8 @@ struct quota_cell {
     int64_t borrowing_limit; /* QUOTA_UNLIMITED: none */
     int64_t lending_limit;   /* QUOTA_UNLIMITED: none */
     i128 subtree;            /* nominal, and what the children lend */
-    i128 used;      /* = the sum of the reservations' charges here, asserted */
-    bool is_listed; /* in the Queue's spec; a cell stays while it is used */
+    i128 used;               /* = the sum of the reservations' charges here, asserted */
+    bool is_listed;          /* in the Queue's spec; a cell stays while it is used */
 };
 
 #define QUOTA_UNLIMITED (-1)
@@ -85,17 +85,17 @@ struct quota_cell {
 struct quota_node {
     struct str name; /* borrowed from its queue or cohort */
     bool is_cohort;
-    bool is_in_cycle; /* its parents go round: nothing is admitted */
-    struct quota_node *parent; /* NULL: a root */
+    bool is_in_cycle;            /* its parents go round: nothing is admitted */
+    struct quota_node *parent;   /* NULL: a root */
     struct quota_node *children; /* list by next_sibling, in order of kind and name */
     struct quota_node *next_sibling;
     struct queue_state *queue; /* NULL: a cohort */
     struct quota_cell *cells;
     uint32_t cell_count;
     uint32_t cell_capacity;
-    uint64_t seen_in;       /* the round of order_next() that has looked at this root */
-    uint32_t depth;         /* 0: a root */
-    int64_t weight_milli;   /* fairSharing.weight in thousandths */
+    uint64_t seen_in;     /* the round of order_next() that has looked at this root */
+    uint32_t depth;       /* 0: a root */
+    int64_t weight_milli; /* fairSharing.weight in thousandths */
     bool has_fair_sharing;
 };
 
@@ -105,9 +105,9 @@ struct queue_state {
     RB_ENTRY(queue_state) by_name;
     struct queue *object; /* owned clone; NULL: only Jobs or records name it */
     struct quota_node node;
-    struct shape_tree ready; /* shapes to be judged, by their first gang */
+    struct shape_tree ready;        /* shapes to be judged, by their first gang */
     RB_ENTRY(queue_state) by_ready; /* in core.ready while `ready` isn't empty */
-    struct gang_tree pending; /* all that wait, in queue order */
+    struct gang_tree pending;       /* all that wait, in queue order */
     uint32_t pending_count;
     uint32_t admitted_count; /* gangs with a reservation here */
     struct shape *shapes;    /* list by next_in_queue */
@@ -192,7 +192,7 @@ struct pod_state {
     uint32_t claims_wanted; /* spec.resourceClaims[] entries */
     int64_t *host_ports;    /* owned; of its node, whatever the protocol and address */
     uint32_t host_port_count;
-    bool is_settled;        /* bound, and all its claims are seen allocated */
+    bool is_settled; /* bound, and all its claims are seen allocated */
     bool is_terminal;
     bool is_ready;
     bool is_succeeded;
@@ -226,7 +226,7 @@ struct counter_state {
     i128 used;       /* by the pool's devices in use */
     i128 planned;    /* by the plan of plan_epoch */
     uint64_t plan_epoch;
-    i128 freed;      /* by the what-if of freed_epoch */
+    i128 freed; /* by the what-if of freed_epoch */
     uint64_t freed_epoch;
 };
 
@@ -260,10 +260,10 @@ struct device_state {
     struct pool_state *pool;
     struct counter_use *counters; /* owned */
     uint32_t counter_count;
-    bool is_used;        /* some claim's allocation names it */
-    bool is_tainted;     /* NoSchedule or NoExecute */
-    bool is_uncountable; /* names a counter that its pool doesn't have */
-    uint64_t plan_epoch; /* taken by the plan of that epoch */
+    bool is_used;         /* some claim's allocation names it */
+    bool is_tainted;      /* NoSchedule or NoExecute */
+    bool is_uncountable;  /* names a counter that its pool doesn't have */
+    uint64_t plan_epoch;  /* taken by the plan of that epoch */
     uint64_t freed_epoch; /* freed by the what-if of that epoch */
 };
 
@@ -482,7 +482,7 @@ struct gang {
     struct suspended_record *suspended;  /* owned clone; NULL: none */
     struct string_map template_selector; /* owned; nodeSelector as it stands on the Job */
     bool is_elastic_index; /* Indexed, and completions equals parallelism: both change together */
-    uint32_t template_tolerations;       /* how many stand on the Job */
+    uint32_t template_tolerations; /* how many stand on the Job */
 
     struct pod_group *pods; /* never NULL */
     uint32_t lost_pods;     /* die on a dead node, and hold no quota any more */
@@ -498,10 +498,10 @@ struct gang {
     struct str stops_for;            /* owned; uid of the gang that it makes room for */
     struct shape *reserved_shape;    /* what its victims stop for; borrowed */
     int64_t reserved_until_ms;
-    bool wakes_preemptors; /* one would have stopped it, but for our write on its way */
-    int64_t look_again_ms; /* a gang that it could stop is protected until then; 0: none is */
-    int64_t checkpoint_ms;           /* annotation last-checkpoint; 0: none */
-    int64_t short_since_ms;          /* fewer than min-count ready since; 0: whole */
+    bool wakes_preemptors;  /* one would have stopped it, but for our write on its way */
+    int64_t look_again_ms;  /* a gang that it could stop is protected until then; 0: none is */
+    int64_t checkpoint_ms;  /* annotation last-checkpoint; 0: none */
+    int64_t short_since_ms; /* fewer than min-count ready since; 0: whole */
 
     /* our own write on its way: no decision about the Job until the watch has shown it */
     uint64_t write_effect_id; /* 0: none in flight */
@@ -593,7 +593,7 @@ struct core {
     struct gang_order_tree gang_order;
     struct gang_timer_tree timers;
     struct gang_holder_tree holders;
-    uint32_t reserved_count; /* gangs that are Reserved */
+    uint32_t reserved_count;          /* gangs that are Reserved */
     struct gang_unbound_tree unbound; /* admitted, with pods that no node has yet */
     struct shape *shapes;
     struct ready_tree ready; /* queues with shapes to be judged, by name */
@@ -602,7 +602,7 @@ struct core {
     bool plan_stays_local; /* the plan leaves out devices that no node owns */
     bool is_what_if;
     uint64_t what_if_epoch; /* counts what-ifs; one is on while is_what_if */
-    uint64_t pass; /* counts the decision passes */
+    uint64_t pass;          /* counts the decision passes */
     uint64_t order_round;
     struct core_cost cost;
     struct pending_effect *pending_effects;

@@ -1,11 +1,11 @@
 /* victims.c - who is stopped for a gang: the candidates by policy, in order, and of them the
  * smallest sufficient set.
  *
- * Who may be stopped is Kueue's rule (pkg/scheduler/preemption): in the own queue by withinQueue; in
- * other queues of the tree by reclaimWithinCohort, as long as their branch borrows and the gang stays
- * within its own branch's quota; with borrowWithinCohort it may borrow, from lower priorities up to
- * the threshold. Before anybody is stopped it is shown that the gang fits afterwards: quota, nodes
- * and devices. */
+ * Who may be stopped is Kueue's rule (pkg/scheduler/preemption): in the own queue by withinQueue;
+ * in other queues of the tree by reclaimWithinCohort, as long as their branch borrows and the gang
+ * stays within its own branch's quota; with borrowWithinCohort it may borrow, from lower priorities
+ * up to the threshold. Before anybody is stopped it is shown that the gang fits afterwards: quota,
+ * nodes and devices. */
 #include "internal.h"
 
 #include <assert.h>
@@ -115,8 +115,7 @@ static bool is_protected(const struct core *core, const struct gang *victim)
     if (object == NULL || !object->spec.min_runtime_protection.is_set) {
         return false;
     }
-    bool is_young =
-        core->now_ms - victim->admitted_ms < object->spec.min_runtime_protection.ms;
+    bool is_young = core->now_ms - victim->admitted_ms < object->spec.min_runtime_protection.ms;
     return is_young && !is_borrowing(&victim->reservation->queue->node, victim, NULL);
 }
 
@@ -145,9 +144,9 @@ static bool is_candidate(const struct core *core, struct gang *gang, struct gang
         return false;
     }
     if (is_protected(core, victim)) {
-        int64_t until_ms = sat_add(
-            victim->admitted_ms,
-            victim->reservation->queue->object->spec.min_runtime_protection.ms);
+        int64_t until_ms =
+            sat_add(victim->admitted_ms,
+                    victim->reservation->queue->object->spec.min_runtime_protection.ms);
         bool is_sooner = gang->look_again_ms == 0 || until_ms < gang->look_again_ms;
         gang->look_again_ms = is_sooner ? until_ms : gang->look_again_ms;
         return false;
@@ -164,8 +163,8 @@ static i128 lost_work(const struct core *core, const struct gang *victim)
             devices += (i128)charge->amount * victim->reservation->count;
         }
     }
-    int64_t since_ms = victim->checkpoint_ms > victim->admitted_ms ? victim->checkpoint_ms
-                                                                   : victim->admitted_ms;
+    int64_t since_ms =
+        victim->checkpoint_ms > victim->admitted_ms ? victim->checkpoint_ms : victim->admitted_ms;
     int64_t run_ms = core->now_ms > since_ms ? core->now_ms - since_ms : 0;
     return devices * run_ms;
 }
@@ -208,7 +207,7 @@ static void add_victim(struct core *core, const struct gang *preemptor, struct v
 }
 
 static struct victims find_candidates(struct core *core, struct gang *gang,
-                                          const struct quota_probe *needs)
+                                      const struct quota_probe *needs)
 {
     struct victims list = {.count = 0};
     struct gang *victim;
@@ -220,7 +219,8 @@ static struct victims find_candidates(struct core *core, struct gang *gang,
     return list;
 }
 
-/* -- the smallest sufficient set ---------------------------------------------------------------- */
+/* -- the smallest sufficient set ----------------------------------------------------------------
+ */
 
 #define LEVEL_ANY UINT32_MAX
 
@@ -337,7 +337,8 @@ static bool search_victims(struct core *core, struct search search,
     return is_found;
 }
 
-/* -- the policies in turn ------------------------------------------------------------------------ */
+/* -- the policies in turn ------------------------------------------------------------------------
+ */
 
 static bool search_borrowing(struct core *core, struct search search,
                              const struct victims *candidates, struct victims *victims,

@@ -208,14 +208,14 @@ void given_queue(struct scenario *s, const char *name, const char *options)
     int64_t generation = before == NULL ? 1 : before->value->generation.value + 1;
     struct str_list finalizers =
         before == NULL ? (struct str_list){.count = 0} : before->value->finalizers;
-    struct str json = make(
-        s,
-        "{\"metadata\":{\"name\":\"%s\",\"generation\":%lld},\"spec\":{\"namespaceSelector\":{"
-        "\"matchLabels\":{" STR_FMT "}},\"resourceGroups\":[" STR_FMT "]" STR_FMT
-        ",\"requeue\":{" STR_FMT "},\"preemption\":{" STR_FMT "}}}",
-        name, (long long)generation, STR_ARG(text_str(&labels)), STR_ARG(text_str(&text.groups)),
-        STR_ARG(text_str(&text.spec)), STR_ARG(text_str(&text.requeue)),
-        STR_ARG(text_str(&text.preemption)));
+    struct str json =
+        make(s,
+             "{\"metadata\":{\"name\":\"%s\",\"generation\":%lld},\"spec\":{\"namespaceSelector\":{"
+             "\"matchLabels\":{" STR_FMT "}},\"resourceGroups\":[" STR_FMT "]" STR_FMT
+             ",\"requeue\":{" STR_FMT "},\"preemption\":{" STR_FMT "}}}",
+             name, (long long)generation, STR_ARG(text_str(&labels)),
+             STR_ARG(text_str(&text.groups)), STR_ARG(text_str(&text.spec)),
+             STR_ARG(text_str(&text.requeue)), STR_ARG(text_str(&text.preemption)));
     void *object = NULL;
     struct err err;
     if (rc_failed(decode_json(&s->arena, kind_info(KIND_QUEUE)->schema, json, &object, &err))) {
@@ -300,7 +300,8 @@ void given_node(struct scenario *s, const char *name, const char *options)
                     "{\"metadata\":{\"name\":\"%s\",\"labels\":{" STR_FMT
                     "}},\"spec\":{\"unschedulable\":" STR_FMT ",\"taints\":[" STR_FMT
                     "]},\"status\":{\"allocatable\":{" STR_FMT
-                    "},\"conditions\":[{\"type\":\"Ready\",\"status\":\"" STR_FMT "\"" STR_FMT "}]}}",
+                    "},\"conditions\":[{\"type\":\"Ready\",\"status\":\"" STR_FMT "\"" STR_FMT
+                    "}]}}",
                     name, STR_ARG(text_str(&labels)), STR_ARG(cordoned), STR_ARG(text_str(&taints)),
                     STR_ARG(text_str(&amounts)), STR_ARG(ready), STR_ARG(since))
                    .ptr);

@@ -270,8 +270,8 @@ static void check_cell(struct scenario *s, struct str queue, const struct cell_f
 {
     if (cell->used_milli < 0 || cell->used_milli > cell->nominal_milli) {
         fail_msg("queue " STR_FMT " uses %lld of %lld " STR_FMT "\n%s", STR_ARG(queue),
-                 (long long)cell->used_milli, (long long)cell->nominal_milli, STR_ARG(cell->resource),
-                 trace_text(s));
+                 (long long)cell->used_milli, (long long)cell->nominal_milli,
+                 STR_ARG(cell->resource), trace_text(s));
     }
 }
 
