@@ -319,34 +319,35 @@ static bool may_have_flavors(struct attempt *attempt)
     return true;
 }
 
+/* The combination that is chosen now, if it is better than what the probe has; true: it has the
+ * quota and ends the search. One with quota goes before one that only might have it. */
+static bool probe_choice(struct attempt *attempt, struct quota_probe *probe, bool *is_free)
+{
+    attempt->count = attempt_count(attempt);
+    uint32_t level = 0;
+    enum reason reason = attempt_check_quota(attempt, &level).reason;
+    if (reason == REASON_NEVER_FITS || (reason != REASON_NONE && *is_free)) {
+        return *is_free && stops_at_borrowing(attempt->object);
+    }
+    bool is_first = reason == REASON_NONE && !*is_free;
+    if (is_first || level < probe->level) {
+        *probe = (struct quota_probe){.level = level};
+        fill_probe(attempt, level, probe);
+    }
+    *is_free = reason == REASON_NONE;
+    return *is_free && (level == 0 || stops_at_borrowing(attempt->object));
+}
+
 void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *ret_probe)
 {
     *ret_probe = (struct quota_probe){.level = UINT32_MAX};
     struct attempt attempt;
-    if (!attempt_begin(core, shape, &attempt)) {
-        ret_probe->level = 0;
-        return;
+    bool is_free = false;
+    bool is_done = !attempt_begin(core, shape, &attempt);
+    for (uint32_t tried = 0; !is_done && tried < COMBINATIONS_MAX; tried++) {
+        is_done = may_have_flavors(&attempt) && probe_choice(&attempt, ret_probe, &is_free);
+        is_done = is_done || !next_choice(&attempt);
     }
-    bool has_quota = false;
-    uint32_t tried = 0;
-    do {
-        if (!may_have_flavors(&attempt)) {
-            continue;
-        }
-        attempt.count = attempt_count(&attempt);
-        uint32_t level = 0;
-        enum reason reason = attempt_check_quota(&attempt, &level).reason;
-        bool is_possible = reason != REASON_NEVER_FITS && (reason == REASON_NONE || !has_quota);
-        bool is_first = reason == REASON_NONE && !has_quota;
-        if (is_possible && (is_first || level < ret_probe->level)) {
-            *ret_probe = (struct quota_probe){.level = level};
-            fill_probe(&attempt, level, ret_probe);
-        }
-        has_quota = has_quota || reason == REASON_NONE;
-        if (has_quota && (level == 0 || stops_at_borrowing(attempt.object))) {
-            return;
-        }
-    } while (next_choice(&attempt) && ++tried < COMBINATIONS_MAX);
     if (ret_probe->level == UINT32_MAX) {
         ret_probe->level = 0; /* what can't start at all is soon judged and out of the way */
     }

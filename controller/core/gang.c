@@ -26,7 +26,8 @@ static const struct {
     /* After a restart a gang is found in whatever state it has reached. */
     [0] = {"", BIT(GANG_PENDING) | BIT(GANG_ADMITTED) | BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
     [GANG_PENDING] = {"Pending", BIT(GANG_HELD) | BIT(GANG_ADMITTED) | BIT(GANG_RUNNING) |
-                                     BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED) | BIT(GANG_RESERVED)},
+                                     BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED) |
+                                     BIT(GANG_RESERVED)},
     [GANG_HELD] = {"Held", BIT(GANG_PENDING) | BIT(GANG_ADMITTED) | BIT(GANG_RUNNING) |
                                BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
     [GANG_ADMITTED] = {"Admitted", BIT(GANG_PENDING) | BIT(GANG_RUNNING) | BIT(GANG_SUSPENDING) |
@@ -230,8 +231,8 @@ void gang_reprioritize(struct core *core, struct gang *gang)
 
 int64_t gang_promised_pods(const struct gang *gang)
 {
-    bool is_starting = gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING ||
-                       gang->state == GANG_RESERVED;
+    bool is_starting =
+        gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING || gang->state == GANG_RESERVED;
     if (gang->reservation == NULL || !is_starting || gang->is_out) {
         return 0;
     }

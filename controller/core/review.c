@@ -283,6 +283,18 @@ static bool keeps_reserved(struct core *core, struct gang *gang)
     return false;
 }
 
+static void line_up(struct core *core, struct gang *gang)
+{
+    str_drop(&gang->refusal);
+    bool is_due = gang->look_again_ms != 0 && gang->look_again_ms <= core->now_ms;
+    gang->look_again_ms = is_due ? 0 : gang->look_again_ms;
+    gang_set_timer(core, gang, gang->look_again_ms);
+    gang_enqueue(core, gang);
+    if (is_due) {
+        wake_shape(core, gang->shape); /* a gang that it could stop isn't protected any more */
+    }
+}
+
 static void review_waiting(struct core *core, struct gang *gang)
 {
     if (keeps_reserved(core, gang)) {
@@ -315,14 +327,7 @@ static void review_waiting(struct core *core, struct gang *gang)
         gang_show(core, gang);
         return;
     }
-    str_drop(&gang->refusal);
-    bool is_due = gang->look_again_ms != 0 && gang->look_again_ms <= core->now_ms;
-    gang->look_again_ms = is_due ? 0 : gang->look_again_ms;
-    gang_set_timer(core, gang, gang->look_again_ms);
-    gang_enqueue(core, gang);
-    if (is_due) {
-        wake_shape(core, gang->shape); /* a gang that it could stop isn't protected any more */
-    }
+    line_up(core, gang);
 }
 
 static void review_finished(struct core *core, struct gang *gang)
@@ -365,6 +370,15 @@ static void tell_pruned_field(struct core *core, struct gang *gang)
                                     : "kubectl's last-applied-configuration annotation"));
 }
 
+/* Somebody would have stopped it, but for our write that was on its way. */
+static void wake_preemptors(struct core *core, struct gang *gang)
+{
+    if (gang->wakes_preemptors) {
+        gang->wakes_preemptors = false;
+        wake_all(core, WAIT_QUOTA | WAIT_CLUSTER);
+    }
+}
+
 void gang_review(struct core *core, struct gang *gang)
 {
     if (!core->is_ready) {
@@ -378,10 +392,7 @@ void gang_review(struct core *core, struct gang *gang)
     if (gang_is_busy(gang)) {
         return;
     }
-    if (gang->wakes_preemptors) {
-        gang->wakes_preemptors = false;
-        wake_all(core, WAIT_QUOTA | WAIT_CLUSTER);
-    }
+    wake_preemptors(core, gang);
     if (gang->is_job_finished) {
         if (gang->reservation == NULL && gang->record != NULL && gang->live_pods > 0 &&
             gang->state != GANG_FINISHED && gang->shape != NULL) {
