@@ -34,8 +34,8 @@ help: ## show this list
 demo: build ## two gangs that deadlock, without Tallyman and with it, in virtual time
 	@$(BIN) simulate examples/deadlock
 
-demo-cluster: build ## the same on a real control plane (builds one at first)
-	@tests/cluster/demo --bin $(BIN)
+demo-cluster: build ## the same on a real control plane (builds one at first); KEEP=1 leaves it running
+	@tests/cluster/demo --bin $(BIN) $(if $(KEEP),--keep)
 
 cluster-up: ## start a control plane to play with, PLAY=its name
 	@tests/cluster/cluster up --name $(PLAY)
@@ -48,7 +48,7 @@ deps: ## install the packages that building and testing need (Debian)
 
 build: ## build the program: optimised, hardened, assertions on
 	@cmake/deps build
-	$(call cmake_build,rel,)
+	$(call cmake_build,rel,tallyman)
 
 asan: ## build program and tests with sanitizers
 	@cmake/deps test

@@ -190,6 +190,14 @@ static struct rc take_known(struct manifest_reader *reader, const struct kind_in
     }
     struct object_meta *meta = decoder_result(reader->decoder);
 
+    if (str_is_empty(meta->name)) {
+        return place_error(reader,
+                           err_set(err, RC_INVALID,
+                                   "the " STR_FMT " has no metadata.name; it needs one",
+                                   STR_ARG(head->kind)),
+                           reader->tokens[at].line, err);
+    }
+
     if (kind->is_namespaced && str_is_empty(meta->namespace_name)) {
         meta->namespace_name = STR("default");
     }

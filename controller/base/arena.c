@@ -61,6 +61,11 @@ void arena_init(struct arena *arena)
     *arena = (struct arena){0};
 }
 
+void arena_init_small(struct arena *arena, size_t first_bytes)
+{
+    *arena = (struct arena){.first_bytes = first_bytes};
+}
+
 void arena_deinit(struct arena *arena)
 {
     if (arena == NULL) {
@@ -107,7 +112,8 @@ static struct arena_block *arena_block_for(struct arena *arena, size_t bytes)
     if (newest != NULL && bytes <= newest->capacity_bytes - newest->used_bytes) {
         return newest;
     }
-    size_t capacity_bytes = newest == NULL ? ARENA_BLOCK_MIN_BYTES : newest->capacity_bytes * 2;
+    size_t first_bytes = arena->first_bytes != 0 ? arena->first_bytes : ARENA_BLOCK_MIN_BYTES;
+    size_t capacity_bytes = newest == NULL ? first_bytes : newest->capacity_bytes * 2;
 
     if (capacity_bytes > ARENA_KEEP_MAX_BYTES) {
         capacity_bytes = ARENA_KEEP_MAX_BYTES;

@@ -25,92 +25,6 @@ void gang_show(struct core *core, struct gang *gang)
     gang->admission_effect_id = effect->id;
 }
 
-/* -- why -------------------------------------------------------------------------------------- */
-
-static struct verdict backoff_verdict(const struct gang *gang, struct arena *arena)
-{
-    char buffer[TIME_TEXT_BYTES];
-    struct str at = time_format_rfc3339(gang->memory.requeue_at_ms, buffer);
-    struct str why =
-        str_is_set(gang->refusal) ? gang->refusal : STR("its pods weren't ready in time");
-    return (struct verdict){
-        .reason = REASON_BACKOFF,
-        .message = arena_format(arena, "tried again at " STR_FMT " (%lld failed so far): " STR_FMT,
-                                STR_ARG(at), (long long)gang->memory.requeue_count, STR_ARG(why))};
-}
-
-/* A gang that asks for no pod is nobody's to admit. */
-static struct verdict idle_verdict(const struct gang *gang)
-{
-    if (gang->is_paused) {
-        return (struct verdict){.reason = REASON_HELD,
-                                .message = STR("spec.parallelism is 0, so its user has paused it; "
-                                               "it is considered again with 1 or more")};
-    }
-    return (struct verdict){.reason = REASON_WAITING_FOR_TERMINATION,
-                            .message = STR("all its completions are in, so no pod is left to "
-                                           "start; the Job is about to end")};
-}
-
-static struct verdict waiting_verdict(const struct core *core, const struct gang *gang,
-                                      struct arena *arena)
-{
-    if (str_is_set(gang->invalid)) {
-        return (struct verdict){.reason = REASON_INVALID, .message = gang->invalid};
-    }
-    if (gang->is_class_missing) {
-        return (struct verdict){.reason = REASON_MISSING_REFERENCE,
-                                .message =
-                                    arena_format(arena, "PriorityClass " STR_FMT " doesn't exist",
-                                                 STR_ARG(gang->priority_class))};
-    }
-    if (gang->memory.requeue_at_ms > core->now_ms) {
-        return backoff_verdict(gang, arena);
-    }
-    if (gang->size.pods == 0) {
-        return idle_verdict(gang);
-    }
-    const struct gang *blocker = gang->queue == NULL ? NULL : gang->queue->blocker;
-    if (blocker != NULL && blocker != gang && gang_compare_order(gang, blocker) > 0) {
-        return (struct verdict){
-            .reason = REASON_BEHIND_IN_QUEUE,
-            .message = arena_format(
-                arena, "queue " STR_FMT " is StrictFIFO, and a gang ahead of it waits for room",
-                STR_ARG(gang->queue->name))};
-    }
-    return gang->shape == NULL ? (struct verdict){.reason = REASON_NONE} : gang->shape->verdict;
-}
-
-struct verdict gang_verdict(const struct core *core, const struct gang *gang, struct arena *arena)
-{
-    switch (gang->state) {
-    case GANG_HELD:
-        return (struct verdict){
-            .reason = REASON_HELD,
-            .message = STR("annotation tallyman.dev/hold is \"true\"; it keeps its place and isn't "
-                           "considered")};
-    case GANG_SUSPENDING:
-        return (struct verdict){
-            .reason = REASON_WAITING_FOR_TERMINATION,
-            .message = arena_format(arena, "%u of its pods are still stopping", gang->live_pods)};
-    case GANG_PENDING:
-        return waiting_verdict(core, gang, arena);
-    case GANG_RESERVED:
-        return (struct verdict){
-            .reason = REASON_WAITING_FOR_VICTIMS,
-            .message = arena_format(arena, "%u gang%s that make%s room for it %s stopping",
-                                    preempt_victims_left(core, gang),
-                                    preempt_victims_left(core, gang) == 1 ? "" : "s",
-                                    preempt_victims_left(core, gang) == 1 ? "s" : "",
-                                    preempt_victims_left(core, gang) == 1 ? "is" : "are")};
-    case GANG_ADMITTED:
-    case GANG_RUNNING:
-    case GANG_FINISHED:
-        break;
-    }
-    return (struct verdict){.reason = REASON_NONE};
-}
-
 int64_t gang_position(const struct gang *gang, int64_t max)
 {
     if (!gang->is_in_queue) {
@@ -359,6 +273,32 @@ void admissions_retry(struct core *core)
 
 /* -- what is there already -------------------------------------------------------------------- */
 
+static void take_place(struct core *core, struct gang *gang, const struct admission_status *status)
+{
+    if (!status->queued_at.is_set || status->queued_at.ms <= gang->order_ms) {
+        return;
+    }
+    bool was_queued = gang->is_in_queue;
+    gang_dequeue(core, gang); /* its place in the tree is by this time */
+    gang->order_ms = status->queued_at.ms;
+    if (was_queued) {
+        gang_enqueue(core, gang);
+    }
+}
+
+static void take_reason(struct gang *gang, const struct admission_status *status)
+{
+    if (!status->since.is_set) {
+        return;
+    }
+    gang->reason_since_ms = status->since.ms;
+    for (int reason = REASON_NONE; reason < REASON_COUNT; reason++) {
+        if (str_eq_c(status->reason, reason_info((enum reason)reason)->code)) {
+            gang->shown_reason = (enum reason)reason;
+        }
+    }
+}
+
 static void take_memory(struct core *core, struct gang *gang, const struct admission *object,
                         uint64_t hash)
 {
@@ -379,22 +319,8 @@ static void take_memory(struct core *core, struct gang *gang, const struct admis
         gang->memory.evictions = status->evictions.value;
     }
     gang->was_running = gang->state == 0 && str_eq_c(status->state, gang_state_name(GANG_RUNNING));
-    if (status->queued_at.is_set && status->queued_at.ms > gang->order_ms) {
-        bool was_queued = gang->is_in_queue;
-        gang_dequeue(core, gang); /* its place in the tree is by this time */
-        gang->order_ms = status->queued_at.ms;
-        if (was_queued) {
-            gang_enqueue(core, gang);
-        }
-    }
-    if (status->since.is_set) {
-        gang->reason_since_ms = status->since.ms;
-        for (int reason = REASON_NONE; reason < REASON_COUNT; reason++) {
-            if (str_eq_c(status->reason, reason_info((enum reason)reason)->code)) {
-                gang->shown_reason = (enum reason)reason;
-            }
-        }
-    }
+    take_place(core, gang, status);
+    take_reason(gang, status);
 }
 
 static void delete_admission(struct core *core, struct str key, struct str uid)

@@ -180,13 +180,13 @@ static struct verdict quota_short(struct attempt *attempt, const struct quota_de
     struct str free_text = resource_amount_format(arena, name, i128_clamp(available));
     struct str nominal_text = resource_amount_format(arena, name, nominal);
     if (node->parent == NULL) {
-        return verdict_say(
-            REASON_QUOTA_EXHAUSTED, WAIT_QUOTA,
-            arena_format(arena,
-                         "needs " STR_FMT " " STR_FMT " at once, " STR_FMT " of " STR_FMT
-                         " of queue " STR_FMT "'s quota on flavor " STR_FMT " are free",
-                         STR_ARG(asked_text), STR_ARG(name), STR_ARG(free_text),
-                         STR_ARG(nominal_text), STR_ARG(node->name), STR_ARG(flavor)));
+        return verdict_say(REASON_QUOTA_EXHAUSTED, WAIT_QUOTA,
+                           arena_format(arena,
+                                        "needs " STR_FMT " " STR_FMT " at once, queue " STR_FMT
+                                        " has " STR_FMT " of " STR_FMT " free on flavor " STR_FMT,
+                                        STR_ARG(asked_text), STR_ARG(name), STR_ARG(node->name),
+                                        STR_ARG(free_text), STR_ARG(nominal_text),
+                                        STR_ARG(flavor)));
     }
     if (quota_hits_borrowing_limit(node, flavor, name, asked)) {
         return verdict_say(REASON_BORROWING_LIMIT, WAIT_QUOTA,

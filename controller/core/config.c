@@ -78,6 +78,7 @@ static void tell_all(struct core *core, enum object_kind kind, const struct obje
     } else {
         tell_shapes(core, kind, object);
     }
+    wake_reserved(core); /* what promised pods take may be told otherwise now */
 }
 
 void named_apply(struct core *core, enum object_kind kind, const struct object_meta *object)

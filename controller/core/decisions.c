@@ -131,7 +131,7 @@ struct decided_list core_decisions(const struct core *core, struct arena *arena)
     list.items = ARENA_ARRAY(arena, struct decided_gang, HASH_COUNT(core->gangs) + 1);
     struct gang *gang;
     RB_FOREACH (gang, gang_order_tree, (struct gang_order_tree *)(uintptr_t)&core->gang_order) {
-        if (gang->state == 0 || gang->state == GANG_FINISHED) {
+        if (gang->state == 0 || gang->state == GANG_FINISHED || gang->is_job_gone) {
             continue;
         }
         struct verdict verdict = gang_verdict(core, gang, arena);

@@ -87,14 +87,15 @@ static void device_read_counters(struct device_state *device, const struct devic
                      str_eq(pool->counters[c].name, part->counters.items[j].key))) {
                 c++;
             }
-            if (c == pool->counter_count) {
-                device->is_uncountable = true;
+            i128 amount = part->counters.items[j].value.value.nano;
+            if (c == pool->counter_count || amount < 0) {
+                device->is_uncountable = true; /* nor is less than nothing an amount */
                 return;
             }
             device->counters = mem_grow(device->counters, device->counter_count, &capacity,
                                         sizeof(*device->counters));
-            device->counters[device->counter_count++] = (struct counter_use){
-                .counter = c, .amount = part->counters.items[j].value.value.nano};
+            device->counters[device->counter_count++] =
+                (struct counter_use){.counter = c, .amount = amount};
         }
     }
 }
@@ -369,6 +370,20 @@ void slice_deleted(struct core *core, const struct resource_slice *object)
     mem_free(slice);
     pool_rebuild(core, pool);
     wake_all(core, WAIT_CLUSTER);
+}
+
+struct str pools_trouble(const struct core *core, struct arena *arena)
+{
+    const struct pool_state *first = NULL;
+    struct pool_state *pool;
+    struct pool_state *next;
+    HASH_ITER (hh, core->pools, pool, next) {
+        bool is_first = first == NULL || str_compare(pool->key, first->key) < 0;
+        first = pool->problem != NULL && is_first ? pool : first;
+    }
+    return first == NULL ? STR_NONE
+                         : arena_format(arena, "pool " STR_FMT " gives none: %s",
+                                        STR_ARG(first->key), first->problem);
 }
 
 void devices_free(struct core *core)

@@ -24,7 +24,7 @@ const char *exclusion_text(enum exclusion exclusion)
     case EXCLUDED_CLAIM:
         return "out of reach of the claim's devices";
     case EXCLUDED_FULL:
-        return "full";
+        return "with too little room";
     case EXCLUDED_COUNT:
         break;
     }

@@ -35,7 +35,9 @@ static struct pod_demand promise_demand(struct core *core, struct gang *gang)
 {
     shape_resolve(core, gang->shape);
     struct pod_demand demand = {.shape = gang->shape, .node_selector = &gang->shape->node_selector};
-    if (gang->template_selector.count > 0) {
+    if (gang->admit_selector.count > 0) {
+        demand.node_selector = &gang->admit_selector;
+    } else if (gang->template_selector.count > 0) {
         demand.node_selector = &gang->template_selector;
     }
     for (uint32_t i = 0; i < gang->reservation->per_pod.count; i++) {
@@ -90,6 +92,7 @@ static struct crowd_list promises(struct core *core)
             continue;
         }
         struct pod_demand demand = promise_demand(core, gang);
+        list.is_incomplete = list.is_incomplete || gang->shape->broken.reason != REASON_NONE;
         struct crowd *crowd = crowd_of(core, &list, &demand);
         crowd->pods = sat_add(crowd->pods, pods);
     }
@@ -254,6 +257,9 @@ static void explain(struct core *core, const struct pod_demand *demand, int64_t 
             measure_class(core, demand, &claim->requests[i], 1, result);
         }
     }
+    if (result->is_class) {
+        result->pool_trouble = pools_trouble(core, &core->scratch);
+    }
 }
 
 /* -- named claims ----------------------------------------------------------------------------- */
@@ -328,7 +334,7 @@ static void fit_one_node(struct core *core, const struct pod_demand *demand,
         struct string_map pinned = {&pair, 1};
         struct pod_demand there = *demand;
         there.node_selector = &pinned;
-        if (fit_is_robust(core, promised, &there, placed)) {
+        if (fit_is_robust(core, promised, &there, count, placed)) {
             result->placed = placed;
             result->pin = hostname;
             return;
@@ -342,7 +348,14 @@ struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, i
 {
     struct fit_result result = {.placed = 0};
     struct crowd_list promised = promises(core);
+    result.is_beside_promises = promised.count > 0;
     if (waits_for_claim(core, demand, &result)) {
+        result.is_beside_promises = true;
+        return result;
+    }
+    bool has_devices = demand->shape->device_count > 0 || demand_has_new_claims(demand);
+    if (promised.is_incomplete && has_devices) {
+        result.is_promised = true;
         return result;
     }
     if (demand_has_new_claims(demand)) {
@@ -354,7 +367,7 @@ struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, i
         fit_plan_new(core);
         place_promises(core, &promised);
         int64_t placed = fit_place(core, demand, count);
-        if (placed >= min_count && fit_is_robust(core, &promised, demand, placed)) {
+        if (placed >= min_count && fit_is_robust(core, &promised, demand, count, placed)) {
             result.placed = placed;
         } else {
             result.is_promised = placed >= min_count;

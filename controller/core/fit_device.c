@@ -120,6 +120,13 @@ static bool is_card_short(const struct core *core, const struct choice_list *lis
 /* Cards whose parts can't all be given out at once become one choice each. */
 static void merge_short_cards(const struct core *core, struct choice_list *list)
 {
+    bool has_counters = false;
+    for (uint32_t i = 0; i < list->count; i++) {
+        has_counters = has_counters || list->items[i].device->counter_count > 0;
+    }
+    if (!has_counters) {
+        return;
+    }
     find_cards(list);
     for (uint32_t i = 0; i < list->count; i++) {
         list->items[i].is_short = is_card_short(core, list, list->items[i].card);

@@ -105,8 +105,8 @@ i128 node_room(const struct core *core, const struct node_state *node, struct st
     i128 freed = core->is_what_if && node->freed_epoch == core->what_if_epoch
                      ? vector_get(&node->freed, resource)
                      : 0;
-    i128 free = vector_get(&node->capacity, resource) + freed -
-                vector_get(&node->used, resource) - planned;
+    i128 free =
+        vector_get(&node->capacity, resource) + freed - vector_get(&node->used, resource) - planned;
     return free > 0 ? free : 0;
 }
 
@@ -249,55 +249,6 @@ bool demand_has_new_claims(const struct pod_demand *demand)
     return false;
 }
 
-static bool has_port(const struct pod_spec *spec, int64_t port)
-{
-    for (uint32_t i = 0; i < spec->containers.count; i++) {
-        const struct container_port_list *ports = &spec->containers.items[i].ports;
-        for (uint32_t j = 0; j < ports->count; j++) {
-            bool is_host_port = ports->items[j].host_port.is_set;
-            int64_t own = is_host_port ? ports->items[j].host_port.value : 0;
-            if (own > 0 && (port == 0 || own == port)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bool keeps_apart(const struct pod_spec *spec)
-{
-    return spec->affinity != NULL && spec->affinity->pod_anti_affinity != NULL &&
-           spec->affinity->pod_anti_affinity->required.count > 0;
-}
-
-/* Two pods that want one host port, or that keep away from their like, can't share a node. Which
- * pods are "their like" isn't looked at: any of the namespace's may be. */
-static int64_t slots_beside_others(const struct pod_demand *demand, const struct node_state *node)
-{
-    const struct pod_spec *spec = demand->shape->spec;
-    bool is_apart = keeps_apart(spec);
-    if (!is_apart && !has_port(spec, 0)) {
-        return INT64_MAX;
-    }
-    if (node->planned.count > 0) {
-        return 0;
-    }
-    struct str space = demand->shape->namespace_name;
-    for (const struct pod_state *pod = node->pods; pod != NULL; pod = pod->next_on_node) {
-        bool is_of_namespace = pod->key.len > space.len && str_starts_with(pod->key, space) &&
-                               pod->key.ptr[space.len] == '/';
-        if (is_apart && is_of_namespace) {
-            return 0;
-        }
-        for (uint32_t i = 0; i < pod->host_port_count; i++) {
-            if (has_port(spec, pod->host_ports[i])) {
-                return 0;
-            }
-        }
-    }
-    return 1;
-}
-
 /* Pods that could go there by cpu, memory, pods and the like. */
 static int64_t node_plain_slots(const struct core *core, const struct pod_demand *demand,
                                 const struct node_state *node, int64_t want)
@@ -308,7 +259,7 @@ static int64_t node_plain_slots(const struct core *core, const struct pod_demand
         i128 room = node_room(core, node, per_pod->items[i].resource) / per_pod->items[i].value;
         slots = room < slots ? room : slots;
     }
-    int64_t beside = slots_beside_others(demand, node);
+    int64_t beside = node_slots_beside_others(core, demand->shape, node);
     slots = beside < slots ? beside : slots;
     return slots < want ? i128_clamp(slots) : want;
 }

@@ -68,29 +68,47 @@ static int64_t devices_taken(struct core *core, const struct pod_demand *other,
     return taken;
 }
 
+static int64_t worst_device_loss(struct core *core, const struct pod_demand *other,
+                                 const struct pod_demand *mine)
+{
+    int64_t loss = 0;
+    for (uint32_t i = 0; i < mine->shape->device_count; i++) {
+        int64_t taken = devices_taken(core, other, &mine->shape->devices[i]);
+        if (taken < 0) {
+            return LOSS_UNKNOWN;
+        }
+        int64_t cost = ceil_div(taken, mine->shape->devices[i].count);
+        loss = cost > loss ? cost : loss;
+    }
+    return loss;
+}
+
+/* On a node that both may use: by cpu, memory and the like. */
+static int64_t worst_plain_loss(const struct pod_demand *other, const struct pod_demand *mine)
+{
+    if (shape_keeps_apart(other->shape) &&
+        str_eq(other->shape->namespace_name, mine->shape->namespace_name)) {
+        return LOSS_UNKNOWN; /* one pod of it may cost a whole node */
+    }
+    int64_t loss = 1; /* a pod takes one of the node's pods */
+    const struct vector *theirs = &other->shape->per_pod;
+    for (uint32_t i = 0; i < theirs->count; i++) {
+        i128 ours = vector_get(&mine->shape->per_pod, theirs->items[i].resource);
+        int64_t cost = ours == 0 ? 0 : ceil_div(theirs->items[i].value, ours);
+        loss = cost > loss ? cost : loss;
+    }
+    return loss;
+}
+
 /* How many places one pod of `other` can cost `mine`, wherever it lands. */
 static int64_t worst_loss(struct core *core, const struct pod_demand *other,
                           const struct pod_demand *mine)
 {
     bool shares_a_node = share_a_node(core, other, mine);
-    int64_t loss = shares_a_node ? 1 : 0; /* a pod takes one of the node's pods */
-    const struct vector *theirs = &other->shape->per_pod;
-    for (uint32_t i = 0; shares_a_node && i < theirs->count; i++) {
-        i128 ours = vector_get(&mine->shape->per_pod, theirs->items[i].resource);
-        int64_t cost = ours == 0 ? 0 : ceil_div(theirs->items[i].value, ours);
-        loss = cost > loss ? cost : loss;
-    }
     bool shares_devices = shares_a_node || core->roaming_devices > 0;
-    for (uint32_t j = 0; shares_devices && j < mine->shape->device_count; j++) {
-        const struct device_demand *ours = &mine->shape->devices[j];
-        int64_t taken = devices_taken(core, other, ours);
-        if (taken < 0) {
-            return LOSS_UNKNOWN;
-        }
-        int64_t cost = ceil_div(taken, ours->count);
-        loss = cost > loss ? cost : loss;
-    }
-    return loss;
+    int64_t plain = shares_a_node ? worst_plain_loss(other, mine) : 0;
+    int64_t devices = shares_devices ? worst_device_loss(core, other, mine) : 0;
+    return devices > plain ? devices : plain;
 }
 
 /* Whether one of these requests could take what one of those wants. */
@@ -177,9 +195,11 @@ static bool is_same_demand(const struct pod_demand *a, const struct pod_demand *
 static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i)
 {
     const struct crowd *mine = &list->items[i];
-    int64_t needed = mine->pods;
+    /* Pods above min-count may have no place anyhow: there is nothing that others could take. */
+    fit_plan_new(core);
+    int64_t needed = fit_place(core, &mine->demand, mine->pods);
     for (uint32_t j = 0; j < list->count; j++) {
-        if (j == i) {
+        if (j == i || needed == 0) {
             continue;
         }
         const struct crowd *other = &list->items[j];
@@ -195,7 +215,7 @@ static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i
 }
 
 bool fit_is_robust(struct core *core, const struct crowd_list *promised,
-                   const struct pod_demand *demand, int64_t pods)
+                   const struct pod_demand *demand, int64_t pods, int64_t placed)
 {
     if (promised->count == 0) {
         return true;
@@ -207,14 +227,17 @@ bool fit_is_robust(struct core *core, const struct crowd_list *promised,
         all.items[i] = promised->items[i];
         is_all_alike = is_all_alike && is_same_demand(&promised->items[i].demand, demand);
     }
-    if (is_all_alike) {
+    if (is_all_alike && placed >= pods) {
         return true; /* equal pods can't be in each other's way */
     }
-    all.items[promised->count] = (struct crowd){.demand = *demand, .pods = pods};
-    for (uint32_t i = 0; i < all.count; i++) {
+    /* All its pods look for places, those too that none was found for. */
+    struct crowd *own = &all.items[promised->count];
+    *own = (struct crowd){.demand = *demand, .pods = pods};
+    for (uint32_t i = 0; i < promised->count; i++) {
         if (!is_safe(core, &all, i)) {
             return false;
         }
     }
-    return true;
+    own->pods = placed;
+    return is_safe(core, &all, promised->count);
 }

@@ -51,12 +51,13 @@ static struct verdict short_of(struct core *core, const struct fit_result *fit)
         say(is_devices ? REASON_DEVICES_EXHAUSTED : REASON_NODES_FULL,
             arena_format(arena,
                          "needs " STR_FMT " " STR_FMT " at once, " STR_FMT " of " STR_FMT
-                         " are free (" STR_FMT ")",
+                         " are free (" STR_FMT "%s" STR_FMT ")",
                          STR_ARG(resource_amount_format(arena, fit->short_of, fit->asked)),
                          STR_ARG(fit->short_of),
                          STR_ARG(resource_amount_format(arena, fit->short_of, fit->free)),
                          STR_ARG(resource_amount_format(arena, fit->short_of, fit->capacity)),
-                         STR_ARG(nodes_text(arena, fit))));
+                         STR_ARG(nodes_text(arena, fit)), str_is_set(fit->pool_trouble) ? "; " : "",
+                         STR_ARG(fit->pool_trouble)));
     verdict.resource = fit->short_of;
     verdict.asked = fit->asked;
     verdict.free = fit->free;
@@ -91,8 +92,36 @@ static struct verdict misshapen(struct core *core, const struct shape *shape,
     return verdict;
 }
 
-struct verdict fit_verdict(struct core *core, const struct shape *shape,
-                           const struct fit_result *fit)
+/* Nodes on whose devices a selector fails are out, for kube-scheduler as well: who wrote it should
+ * hear of it. */
+static void tell_failing_selector(struct core *core, struct device_profile *profile,
+                                  struct verdict *verdict)
+{
+    struct str failure = profile_failure(core, profile);
+    if (str_is_set(failure)) {
+        verdict->message = arena_format(
+            &core->scratch,
+            STR_FMT "; nodes are passed over on whose devices a selector of DeviceClass " STR_FMT
+                    " or of its request fails: " STR_FMT,
+            STR_ARG(verdict->message), STR_ARG(profile->class_name), STR_ARG(failure));
+    }
+}
+
+static void tell_failing_selectors(struct core *core, const struct shape *shape,
+                                   struct verdict *verdict)
+{
+    for (uint32_t i = 0; i < shape->device_count; i++) {
+        tell_failing_selector(core, shape->devices[i].profile, verdict);
+    }
+    for (uint32_t c = 0; c < shape->claim_count; c++) {
+        for (uint32_t i = 0; i < shape->claims[c].request_count; i++) {
+            tell_failing_selector(core, shape->claims[c].requests[i].profile, verdict);
+        }
+    }
+}
+
+static struct verdict nearest_verdict(struct core *core, const struct shape *shape,
+                                      const struct fit_result *fit)
 {
     struct arena *arena = &core->scratch;
     if (str_is_set(fit->claim_trouble)) {
@@ -112,11 +141,27 @@ struct verdict fit_verdict(struct core *core, const struct shape *shape,
                    arena_format(arena, "no node can take its pods (" STR_FMT ")",
                                 STR_ARG(nodes_text(arena, fit))));
     }
-    if (fit->is_too_large) {
+    if (fit->is_too_large && !str_is_set(fit->pool_trouble)) {
         return too_large(core, shape, fit);
     }
     if (str_is_set(fit->short_of)) {
         return short_of(core, fit);
     }
     return misshapen(core, shape, fit);
+}
+
+static struct verdict judge_fit(struct core *core, const struct shape *shape,
+                                const struct fit_result *fit)
+{
+    struct verdict verdict = nearest_verdict(core, shape, fit);
+    tell_failing_selectors(core, shape, &verdict);
+    return verdict;
+}
+
+struct verdict fit_verdict(struct core *core, const struct shape *shape,
+                           const struct fit_result *fit)
+{
+    struct verdict verdict = judge_fit(core, shape, fit);
+    verdict.waits_for |= fit->is_beside_promises ? WAIT_PROMISES : 0;
+    return verdict;
 }

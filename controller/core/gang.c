@@ -233,10 +233,13 @@ int64_t gang_promised_pods(const struct gang *gang)
 {
     bool is_starting =
         gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING || gang->state == GANG_RESERVED;
-    if (gang->reservation == NULL || !is_starting || gang->is_out) {
+    bool is_stopping = gang->state == GANG_SUSPENDING;
+    if (gang->reservation == NULL || gang->is_out || (!is_starting && !is_stopping)) {
         return 0;
     }
-    int64_t left = gang->reservation->count - (int64_t)gang->settled_pods;
+    /* Of a gang that stops, those that are there may still be bound before they are deleted. */
+    int64_t coming = is_starting ? gang->reservation->count : (int64_t)gang->live_pods;
+    int64_t left = coming - (int64_t)gang->settled_pods;
     return left > 0 ? left : 0;
 }
 
@@ -328,6 +331,7 @@ void gang_free(struct core *core, struct gang *gang)
     pod_group_free_if_unused(core, gang->pods);
     mem_free(gang->record);
     mem_free(gang->suspended);
+    string_map_drop(&gang->admit_selector);
     string_map_drop(&gang->template_selector);
     str_drop(&gang->uid);
     str_drop(&gang->key);

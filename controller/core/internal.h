@@ -136,6 +136,8 @@ void device_set_freed(struct core *core, struct str key, bool is_freed);
 void device_plan(struct core *core, struct device_state *device);
 void device_unplan(struct core *core, struct device_state *device);
 void devices_free(struct core *core);
+/* Why some pool's devices don't count, or absent: of the first such pool by its key. */
+struct str pools_trouble(const struct core *core, struct arena *arena);
 struct claim_state *claim_get(struct core *core, struct str key); /* the caller counts `users` */
 void claim_drop(struct core *core, struct claim_state *claim);
 void claim_apply(struct core *core, const struct resource_claim *object);
@@ -151,6 +153,8 @@ void profiles_slot_changed(struct core *core, uint32_t slot);
 enum match { MATCH_UNKNOWN = 0, MATCH_NO, MATCH_YES, MATCH_FAILED };
 enum match profile_match(struct core *core, struct device_profile *profile,
                          const struct device_state *device);
+/* Why a selector fails on a device (the first of them by key), absent: none does. Scratch arena. */
+struct str profile_failure(struct core *core, struct device_profile *profile);
 void profiles_free(struct core *core);
 
 /* -- shape.c ---------------------------------------------------------------------------------- */
@@ -223,6 +227,8 @@ struct fit_result {
     int64_t free;             /* of it, over the nodes that aren't excluded */
     int64_t capacity;         /* of it, in all, used or not */
     bool is_class;            /* short_of is a device class */
+    bool is_beside_promises;  /* pods on their way were reckoned with */
+    struct str pool_trouble;  /* in the scratch arena; devices that are there and don't count */
     bool is_too_large;        /* one pod is larger than any node that isn't excluded */
     bool is_promised;         /* it could fit, but for pods on their way to places of their own */
     struct str claim_trouble; /* in the scratch arena; a named claim that can't be placed */
@@ -254,6 +260,7 @@ struct crowd_list {
     struct crowd *items; /* in the scratch arena */
     uint32_t count;
     uint32_t capacity;
+    bool is_incomplete; /* which devices some of these pods will take can't be told now */
 };
 
 void fit_plan_new(struct core *core); /* nothing is planned any more */
@@ -263,10 +270,11 @@ int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t wa
 /* -- fit_robust.c: whatever order pods are placed in --------------------------------------------
  */
 
-/* Whether all of these crowds and `pods` of the demand find their places, wherever kube-scheduler
- * puts the others. */
+/* Whether these crowds and `placed` pods of the demand find the places that were found for them,
+ * wherever kube-scheduler puts the others. All `pods` of the demand will be made and look for a
+ * place, so those above `placed` are in the others' way too. */
 bool fit_is_robust(struct core *core, const struct crowd_list *promised,
-                   const struct pod_demand *demand, int64_t pods);
+                   const struct pod_demand *demand, int64_t pods, int64_t placed);
 /* Whether pods or named claims of `other` may be after the devices that a named claim of `mine` is
  * still to get. Of one and the same demand: its pods' own devices. */
 bool fit_claims_collide(struct core *core, const struct pod_demand *mine,
@@ -303,6 +311,22 @@ struct device_walk {
 
 struct device_walk device_walk_start(struct core *core, const struct node_state *node);
 struct device_state *device_walk_next(struct device_walk *walk); /* NULL: there are no more */
+
+/* -- fit_apart.c: pods that can't be on one node -------------------------------------------------
+ */
+
+/* Another gang of the shape has these labels on its template. */
+void shape_meet_labels(struct shape *shape, const struct string_map *labels);
+bool shape_keeps_apart(const struct shape *shape);
+void pod_read_apart(struct core *core, struct pod_state *pod, const struct pod *object);
+void pod_drop_apart(struct core *core, struct pod_state *pod);
+/* Whether a pod somewhere keeps such pods off that node. */
+bool node_is_kept_off(const struct core *core, const struct shape *shape,
+                      const struct node_state *node);
+/* How many such pods can be there by their host ports and anti-affinities: all, one or none. Which
+ * pods an anti-affinity of their own is about isn't looked at: any of the namespace's may be. */
+int64_t node_slots_beside_others(const struct core *core, const struct shape *shape,
+                                 const struct node_state *node);
 
 /* -- fit_device.c: devices for pods, whichever kube-scheduler picks -----------------------------
  */

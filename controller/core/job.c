@@ -14,6 +14,16 @@ static struct str job_annotation(const struct job *job, const char *key)
     return string_map_get(&job->meta.annotations, key);
 }
 
+static bool has_negative(const struct resource_list *requests)
+{
+    for (uint32_t i = 0; i < requests->count; i++) {
+        if (requests->items[i].value.nano < 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The record if there is one that can be read; whoever forged another gets none. */
 static struct admission_record *read_record(struct core *core, const struct job *job)
 {
@@ -27,7 +37,8 @@ static struct admission_record *read_record(struct core *core, const struct job 
     const struct admission_record *record = value;
     bool is_whole = !str_is_empty(record->queue) && record->at.is_set &&
                     record->pod_sets.count == 1 && record->pod_sets.items[0].count.is_set &&
-                    record->pod_sets.items[0].count.value >= 0;
+                    record->pod_sets.items[0].count.value >= 0 &&
+                    !has_negative(&record->pod_sets.items[0].requests);
     return is_whole ? object_clone(&admission_record_schema, record) : NULL;
 }
 
@@ -132,6 +143,7 @@ static void read_shape(struct core *core, struct gang *gang, const struct job *j
                                 .spec = &spec,
                                 .size = gang->size};
     struct shape *shape = shape_use(core, &input);
+    shape_meet_labels(shape, &job->spec.pod_template.meta.labels);
     struct shape *old = gang->shape;
     struct queue_state *old_queue = gang->queue;
     if (shape != old || input.queue != old_queue) {
@@ -156,6 +168,13 @@ static bool is_size_pruned(const struct gang *gang, const struct job *job)
             !str_is_empty(job_annotation(job, ANNOTATION_MIN_COUNT_SOURCE)));
 }
 
+static bool is_elastic_index(const struct job *job)
+{
+    return str_eq_c(job->spec.completion_mode, "Indexed") && job->spec.parallelism.is_set &&
+           job->spec.completions.is_set &&
+           job->spec.parallelism.value == job->spec.completions.value;
+}
+
 static void read_job(struct core *core, struct gang *gang, const struct job *job)
 {
     read_version(gang, job);
@@ -172,13 +191,14 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     gang->record = read_record(core, job);
     mem_free(gang->suspended);
     gang->suspended = read_suspended(core, job);
+    if (!gang_is_busy(gang)) {
+        string_map_drop(&gang->admit_selector);
+    }
     string_map_drop(&gang->template_selector);
     gang->template_selector = string_map_own(&job->spec.pod_template.spec.node_selector);
     gang->checkpoint_ms = 0;
     (void)time_parse_rfc3339(job_annotation(job, ANNOTATION_CHECKPOINT), &gang->checkpoint_ms);
-    gang->is_elastic_index = str_eq_c(job->spec.completion_mode, "Indexed") &&
-                             job->spec.parallelism.is_set && job->spec.completions.is_set &&
-                             job->spec.parallelism.value == job->spec.completions.value;
+    gang->is_elastic_index = is_elastic_index(job);
     gang->template_tolerations = job->spec.pod_template.spec.tolerations.count;
     struct gang_size size = {.pods = 0};
     str_drop(&gang->invalid);

@@ -71,7 +71,8 @@ static void node_read_capacity(struct core *core, struct node_state *node)
     for (uint32_t i = 0; i < allocatable->count; i++) {
         const struct resource_amount *amount = &allocatable->items[i];
         struct str name = resource_intern(core, amount->name);
-        int64_t value = resource_amount_from_quantity(amount->name, amount->value, false);
+        /* Rounded as kube-scheduler's NodeInfo does: Quantity.Value() and MilliValue() round up. */
+        int64_t value = resource_amount_from_quantity(amount->name, amount->value, true);
         if (str_is_set(name) && value > 0) {
             vector_add(&node->capacity, name, value - vector_get(&node->capacity, name));
         }

@@ -210,6 +210,8 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
         patch->sets_completions = gang->is_elastic_index;
     }
     add_directives(core, gang, evaluation, patch);
+    string_map_drop(&gang->admit_selector);
+    gang->admit_selector = string_map_own(&patch->node_selector);
     core->cost.gangs_admitted++;
     gang_set_state(core, gang, GANG_ADMITTED, NULL);
     gang_mark_unbound(core, gang);
@@ -336,6 +338,9 @@ static void write_refused(struct core *core, struct gang *gang, const struct eff
 void job_write_done(struct core *core, struct gang *gang, const struct effect_done *done)
 {
     gang->write_effect_id = 0;
+    if (done->outcome != EFFECT_OK) {
+        string_map_drop(&gang->admit_selector);
+    }
     gang_show(core, gang);
     int64_t version = 0;
     switch (done->outcome) {
@@ -346,8 +351,9 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
         if (gang->write_purpose == PATCH_ADMIT) {
             note_event(
                 core, gang, false, "Admitted", "Admit",
-                arena_format(&core->scratch, "admitted on queue " STR_FMT ": %lld pods, " STR_FMT,
+                arena_format(&core->scratch, "admitted on queue " STR_FMT ": %lld pod%s, " STR_FMT,
                              STR_ARG(gang->queue->name), (long long)gang->size.pods,
+                             gang->size.pods == 1 ? "" : "s",
                              STR_ARG(gang->reservation == NULL
                                          ? STR_NONE
                                          : reservation_text(core, gang, &core->scratch, false))));

@@ -211,6 +211,7 @@ static void pod_free(struct core *core, struct pod_state *pod)
     HASH_DEL(core->pods, pod);
     pod_drop_claims(pod);
     mem_free(pod->host_ports);
+    pod_drop_apart(core, pod);
     vector_deinit(&pod->amounts);
     str_drop(&pod->uid);
     str_drop(&pod->key);
@@ -250,12 +251,16 @@ struct rc pod_apply(struct core *core, const struct pod *object, struct err *err
     pod_link_group(core, pod, job_of(object));
     pod_read_claims(core, pod, object);
     pod_read_ports(pod, object);
+    pod_read_apart(core, pod, object);
     pod_settle(core, pod);
     if (pod_gang(pod) != NULL) {
         gang_pods_changed(core, pod_gang(pod));
     }
     bool is_resized = !vector_equal(&old_amounts, &pod->amounts);
     vector_deinit(&old_amounts);
+    if (old_node != pod->node || is_resized) {
+        wake_reserved(core); /* less room, and so less that may stand in each other's way */
+    }
     if (old_node != NULL && (old_node != pod->node || is_resized)) {
         wake_for_node(core, old_node);
         node_free_if_unused(core, old_node);

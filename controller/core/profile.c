@@ -57,7 +57,7 @@ static void profile_add_program(struct core *core, struct device_profile *profil
     struct err err;
     struct cel_program *program = NULL;
     if (rc_failed(cel_compile(selector->cel->expression, &program, &err))) {
-        profile_fail(core, profile, REASON_INVALID,
+        profile_fail(core, profile, REASON_NEVER_FITS,
                      arena_format(&core->scratch,
                                   STR_FMT " has a CEL selector that can't be used: %s",
                                   STR_ARG(where), err.text));
@@ -194,13 +194,12 @@ void profiles_slot_changed(struct core *core, uint32_t slot)
 }
 
 static enum match profile_judge(struct core *core, const struct device_profile *profile,
-                                const struct device_state *device)
+                                const struct device_state *device, struct err *err)
 {
     struct cel_device view = {.driver = device->slice->spec.driver, .device = device->device};
     for (uint32_t i = 0; i < profile->program_count; i++) {
         bool is_match = false;
-        struct err err;
-        if (rc_failed(cel_matches(profile->programs[i], &view, &core->scratch, &is_match, &err))) {
+        if (rc_failed(cel_matches(profile->programs[i], &view, &core->scratch, &is_match, err))) {
             return MATCH_FAILED;
         }
         if (!is_match) {
@@ -221,9 +220,28 @@ enum match profile_match(struct core *core, struct device_profile *profile,
         profile->match_capacity = capacity;
     }
     if (profile->matches[device->slot] == MATCH_UNKNOWN) {
-        profile->matches[device->slot] = (uint8_t)profile_judge(core, profile, device);
+        struct err err;
+        enum match match = profile_judge(core, profile, device, &err);
+        profile->matches[device->slot] = (uint8_t)match;
+        profile->has_failed = profile->has_failed || match == MATCH_FAILED;
     }
     return (enum match)profile->matches[device->slot];
+}
+
+struct str profile_failure(struct core *core, struct device_profile *profile)
+{
+    struct device_state *device;
+    if (!profile->has_failed) {
+        return STR_NONE;
+    }
+    RB_FOREACH (device, device_tree, &core->device_order) {
+        struct err err;
+        if (profile_match(core, profile, device) == MATCH_FAILED &&
+            profile_judge(core, profile, device, &err) == MATCH_FAILED) {
+            return arena_format(&core->scratch, "%s", err.text);
+        }
+    }
+    return STR_NONE;
 }
 
 void profiles_free(struct core *core)

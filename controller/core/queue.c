@@ -130,6 +130,19 @@ void queue_check_finalizer(struct core *core, struct queue_state *queue)
     queue->is_finalizer_pending = true;
 }
 
+/* Its timeouts may be others now. */
+static void queue_review_gangs(struct core *core, struct queue_state *queue)
+{
+    struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
+    while (gang != NULL) {
+        struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
+        if (gang->reservation->queue == queue) {
+            gang_review(core, gang);
+        }
+        gang = next;
+    }
+}
+
 struct rc queue_apply(struct core *core, const struct queue *object, struct err *err)
 {
     TRY(queue_check(object, err));
@@ -164,6 +177,7 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
     RB_FOREACH (gang, gang_tree, &queue->pending) {
         gang_show(core, gang);
     }
+    queue_review_gangs(core, queue);
     return RC_SUCCESS;
 }
 

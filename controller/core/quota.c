@@ -1,9 +1,9 @@
 /* quota.c - shared quota, for trees of any depth.
  *
- * The rules are Kueue's (pkg/cache/scheduler/resource_node.go): a node's subtree quota is its nominal
- * quota and what its children lend; of it the part beyond lendingLimit is guaranteed and never lent;
- * usage beyond the guaranteed part is used in the parent too; borrowingLimit bounds what comes from
- * the parent. Sums are 128 bits wide and exact. */
+ * The rules are Kueue's (pkg/cache/scheduler/resource_node.go): a node's subtree quota is its
+ * nominal quota and what its children lend; of it the part beyond lendingLimit is guaranteed and
+ * never lent; usage beyond the guaranteed part is used in the parent too; borrowingLimit bounds
+ * what comes from the parent. Sums are 128 bits wide and exact. */
 #include "internal.h"
 
 #include <assert.h>
@@ -13,10 +13,8 @@
 
 void quota_node_init(struct quota_node *node, struct str name, struct queue_state *queue)
 {
-    *node = (struct quota_node){.name = name,
-                                .queue = queue,
-                                .is_cohort = queue == NULL,
-                                .weight_milli = 1000};
+    *node = (struct quota_node){
+        .name = name, .queue = queue, .is_cohort = queue == NULL, .weight_milli = 1000};
 }
 
 void quota_node_deinit(struct quota_node *node)
@@ -128,8 +126,7 @@ static i128 beyond(const struct quota_node *node, const struct quota_cell *cell)
     return cell->used > own ? cell->used - own : 0;
 }
 
-i128 quota_beyond(const struct quota_node *node, struct str flavor, struct str resource,
-                  i128 extra)
+i128 quota_beyond(const struct quota_node *node, struct str flavor, struct str resource, i128 extra)
 {
     const struct quota_cell *cell = quota_cell_find(node, flavor, resource);
     if (cell == NULL) {

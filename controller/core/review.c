@@ -186,8 +186,8 @@ static bool review_victim(struct core *core, struct gang *gang)
  * mark away, and what has been released isn't taken back. */
 static bool is_admitted(const struct gang *gang)
 {
-    bool is_released = gang->state == GANG_SUSPENDING && gang->reservation == NULL;
-    return gang->record != NULL && gang->suspended == NULL && !is_released;
+    bool has_let_go = gang->state == GANG_SUSPENDING && gang->reservation == NULL;
+    return gang->record != NULL && gang->suspended == NULL && !has_let_go;
 }
 
 static void review_running(struct core *core, struct gang *gang)
@@ -332,6 +332,10 @@ static void review_waiting(struct core *core, struct gang *gang)
 
 static void review_finished(struct core *core, struct gang *gang)
 {
+    bool is_found_so = gang->reservation == NULL && gang->state != GANG_FINISHED;
+    if (is_found_so && gang->record != NULL && gang->live_pods > 0 && gang->shape != NULL) {
+        gang_adopt(core, gang); /* after a restart: its pods are still there */
+    }
     gang_dequeue(core, gang);
     gang_set_timer(core, gang, 0);
     if (gang->live_pods == 0) {
@@ -379,6 +383,16 @@ static void wake_preemptors(struct core *core, struct gang *gang)
     }
 }
 
+/* It names no queue any more, and nothing of it is left to be looked after. */
+static bool is_released(const struct gang *gang)
+{
+    if (gang->has_label || gang->record != NULL) {
+        return false;
+    }
+    bool is_stopping = gang->state == GANG_SUSPENDING || gang->reservation != NULL;
+    return !is_stopping || (gang->is_suspended && has_stopped(gang));
+}
+
 void gang_review(struct core *core, struct gang *gang)
 {
     if (!core->is_ready) {
@@ -394,20 +408,13 @@ void gang_review(struct core *core, struct gang *gang)
     }
     wake_preemptors(core, gang);
     if (gang->is_job_finished) {
-        if (gang->reservation == NULL && gang->record != NULL && gang->live_pods > 0 &&
-            gang->state != GANG_FINISHED && gang->shape != NULL) {
-            gang_adopt(core, gang);
-        }
         review_finished(core, gang);
-    } else if (!gang->has_label && gang->record == NULL && gang->reservation == NULL &&
-               gang->state != GANG_SUSPENDING) {
+    } else if (is_released(gang)) {
         gang_free(core, gang); /* no longer ours */
     } else if (!gang->is_suspended) {
         review_running(core, gang);
     } else if (gang->record != NULL) {
         review_stopping(core, gang);
-    } else if (!gang->has_label && has_stopped(gang)) {
-        gang_free(core, gang); /* no longer ours */
     } else {
         review_waiting(core, gang);
     }

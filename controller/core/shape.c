@@ -95,6 +95,7 @@ void shape_drop(struct core *core, struct shape *shape)
     str_drop(&shape->key);
     str_drop(&shape->namespace_name);
     mem_free(shape->spec);
+    mem_free(shape->labels);
     mem_free(shape);
 }
 

@@ -5,14 +5,9 @@
  * lists order. */
 #pragma once
 
-#include "tallyman/api/cel.h"
-#include "tallyman/api/codec.h"
-#include "tallyman/api/dra.h"
-#include "tallyman/api/node.h"
+#include "supply.h"
+
 #include "tallyman/api/pod_request.h"
-#include "tallyman/base/map.h"
-#include "tallyman/base/text.h"
-#include "tallyman/core/core.h"
 
 #define LABEL_QUEUE                 "tallyman.dev/queue"
 #define LABEL_PRIORITY_CLASS        "tallyman.dev/priority-class"
@@ -35,34 +30,10 @@
 
 struct gang;
 struct shape;
-struct node_state;
-struct device_state;
 
 RB_HEAD(gang_tree, gang);       /* a queue's, linked by in_queue */
 RB_HEAD(shape_gang_tree, gang); /* a shape's, linked by in_shape */
 RB_HEAD(shape_tree, shape);     /* a queue's that are to be judged */
-
-/* -- amounts ---------------------------------------------------------------------------------- */
-
-/* A resource name that a node offers or a queue rations. The table only grows, by what admins
- * write, and is bounded by RESOURCE_NAMES_MAX; names that only Jobs use never enter it. */
-struct resource_name {
-    struct str text; /* owned; the key */
-    UT_hash_handle hh;
-};
-
-/* Amounts by resource name, sorted by name, each name once. The array is owned, the names are
- * borrowed from core.resource_names. */
-struct vector_item {
-    struct str resource;
-    i128 value; /* wide enough that no sum of 64-bit amounts wraps or saturates, so none drifts */
-};
-
-struct vector {
-    struct vector_item *items;
-    uint32_t count;
-    uint32_t capacity;
-};
 
 /* -- queues and quota ------------------------------------------------------------------------- */
 
@@ -155,150 +126,6 @@ struct named_object {
     void *value; /* owned clone of the kind's struct */
 };
 
-/* -- nodes ------------------------------------------------------------------------------------ */
-
-struct node_state {
-    struct str name; /* owned */
-    UT_hash_handle hh;
-    RB_ENTRY(node_state) by_name;
-    struct node *object;          /* owned slim clone; NULL: only pods name it */
-    struct vector capacity;       /* allocatable, rounded down */
-    struct vector used;           /* requests of every pod there that isn't terminal */
-    bool is_usable;               /* Ready and schedulable; taints are looked at per gang */
-    int64_t not_ready_since_ms;   /* 0: it is Ready */
-    struct device_state *devices; /* of this node only; list by next_on_node */
-    struct pod_state *pods;       /* list by next_on_node */
-    /* what gangs that a what-if has taken out would free; valid while freed_epoch is the core's */
-    uint64_t freed_epoch;
-    struct vector freed;
-    /* one evaluation's plan; valid while plan_epoch is the core's */
-    uint64_t plan_epoch;
-    struct vector planned; /* what the plan puts here on top of `used` */
-};
-
-RB_HEAD(node_tree, node_state);
-
-struct pod_state {
-    struct str uid; /* owned */
-    UT_hash_handle hh;
-    struct str key;          /* owned; "namespace/name" */
-    struct pod_group *group; /* of its Job; NULL: no Job controls it */
-    struct pod_state *next_in_group;
-    struct node_state *node; /* borrowed; NULL: not bound */
-    struct pod_state *next_on_node;
-    struct vector amounts; /* what it takes from its node, 1 pod included */
-    struct str *claims;    /* owned keys; the ResourceClaims that it uses, as far as known */
-    uint32_t claim_count;
-    uint32_t claims_wanted; /* spec.resourceClaims[] entries */
-    int64_t *host_ports;    /* owned; of its node, whatever the protocol and address */
-    uint32_t host_port_count;
-    bool is_settled; /* bound, and all its claims are seen allocated */
-    bool is_terminal;
-    bool is_ready;
-    bool is_succeeded;
-    bool is_terminating; /* has a deletionTimestamp */
-};
-
-/* The pods of one Job, which may be seen before the Job is, and after it has gone. */
-struct pod_group {
-    struct str job_uid; /* owned */
-    UT_hash_handle hh;
-    struct gang *gang;      /* borrowed; NULL: not one of ours */
-    struct pod_state *pods; /* list by next_in_group */
-};
-
-/* -- devices ---------------------------------------------------------------------------------- */
-
-struct slice_state {
-    struct str name; /* owned */
-    UT_hash_handle hh;
-    struct resource_slice *object; /* owned clone */
-    struct pool_state *pool;
-    struct slice_state *next_in_pool;
-};
-
-/* One counter of a pool's shared counter set (partitionable devices: a card and its parts draw on
- * the same set). */
-struct counter_state {
-    struct str set;  /* borrowed from the pool's slices */
-    struct str name; /* borrowed from the pool's slices */
-    i128 capacity;   /* billionths, as quantities are */
-    i128 used;       /* by the pool's devices in use */
-    i128 planned;    /* by the plan of plan_epoch */
-    uint64_t plan_epoch;
-    i128 freed; /* by the what-if of freed_epoch */
-    uint64_t freed_epoch;
-};
-
-struct counter_use {
-    uint32_t counter; /* index in the pool's counters */
-    i128 amount;
-};
-
-struct pool_state {
-    struct str key;                 /* owned; "driver/pool" */
-    struct counter_state *counters; /* owned */
-    uint32_t counter_count;
-    uint32_t counter_capacity;
-    UT_hash_handle hh;
-    struct slice_state *slices;
-    struct device_state *devices; /* of the newest complete generation; list by next_in_pool */
-    const char *problem;          /* static; why it gives no devices, NULL: it does */
-};
-
-/* One device that may be allocated. */
-struct device_state {
-    uint32_t slot;  /* index in core.devices; stable while it exists */
-    struct str key; /* owned; "driver/pool/device" */
-    UT_hash_handle hh;
-    RB_ENTRY(device_state) by_key;
-    const struct resource_slice *slice; /* borrowed from its slice_state */
-    const struct device *device;        /* borrowed from its slice_state */
-    struct node_state *node;            /* NULL: not bound to one node */
-    struct device_state *next_on_node;
-    struct device_state *next_in_pool;
-    struct pool_state *pool;
-    struct counter_use *counters; /* owned */
-    uint32_t counter_count;
-    bool is_used;         /* some claim's allocation names it */
-    bool is_tainted;      /* NoSchedule or NoExecute */
-    bool is_uncountable;  /* names a counter that its pool doesn't have */
-    uint64_t plan_epoch;  /* taken by the plan of that epoch */
-    uint64_t freed_epoch; /* freed by the what-if of that epoch */
-};
-
-RB_HEAD(device_tree, device_state);
-
-/* A key that some claim's allocation names: "in use" is the set of these. */
-struct used_device {
-    struct str key; /* owned */
-    UT_hash_handle hh;
-    uint32_t claims; /* allocations that name it; > 0 */
-};
-
-struct claim_state {
-    struct str key; /* owned; "namespace/name" */
-    UT_hash_handle hh;
-    struct resource_claim *object; /* owned clone; NULL: only Jobs name it */
-    uint32_t users;                /* shapes that name it; kept while there are any */
-};
-
-/* What one request of a claim asks: a class and its own selectors, shared by all that ask the
- * same. */
-struct device_profile {
-    struct str key; /* owned; class and selectors as text */
-    UT_hash_handle hh;
-    struct str class_name;           /* owned */
-    struct device_selector_list own; /* owned; the request's selectors */
-    uint32_t users;                  /* shapes; freed at 0 */
-    struct str problem;              /* owned; why it can't be evaluated, absent: it can */
-    enum reason problem_reason;
-    struct cel_program **programs; /* the class's, then the request's; owned */
-    uint32_t program_count;
-    uint8_t *matches; /* by slot; 0 unknown, 1 no, 2 yes, 3 failed */
-    uint32_t match_capacity;
-};
-
 /* -- gangs ------------------------------------------------------------------------------------ */
 
 struct device_demand {
@@ -328,7 +155,8 @@ enum wait_bits {
     WAIT_QUOTA = 1 << 0,   /* for a release in the queue's cells, or an edit of the Queue */
     WAIT_CLUSTER = 1 << 1, /* for room on nodes, devices or claims */
     WAIT_CONFIG = 1 << 2, /* for an object that is named: flavor, class, template, namespace, … */
-    WAIT_ORDER = 1 << 3,  /* StrictFIFO: for the gang in front */
+    WAIT_PROMISES = 1 << 4, /* judged beside pods on their way, which may land elsewhere */
+    WAIT_ORDER = 1 << 3,    /* StrictFIFO: for the gang in front */
 };
 
 /* What an evaluation found. Numbers are in the resource's own unit. */
@@ -368,6 +196,8 @@ struct shape {
     struct queue_state *queue;
     struct str namespace_name; /* owned */
     struct pod_spec *spec;     /* owned clone, without what the admission injects */
+    struct pod *labels;        /* owned; the first gang's template labels alone */
+    bool labels_vary;          /* not all gangs have the same */
     struct gang_size size;
     struct shape_gang_tree gangs; /* that wait, in queue order */
     uint32_t users;               /* gangs of any state */
@@ -476,10 +306,11 @@ struct gang {
     int64_t terminating;
     int64_t succeeded;
     int64_t generation;
-    uint64_t version;                    /* resourceVersion, comparable */
-    struct str version_text;             /* owned */
-    struct admission_record *record;     /* owned clone; NULL: none */
-    struct suspended_record *suspended;  /* owned clone; NULL: none */
+    uint64_t version;                   /* resourceVersion, comparable */
+    struct str version_text;            /* owned */
+    struct admission_record *record;    /* owned clone; NULL: none */
+    struct suspended_record *suspended; /* owned clone; NULL: none */
+    struct string_map admit_selector; /* owned; what our PATCH adds, until the watch has shown it */
     struct string_map template_selector; /* owned; nodeSelector as it stands on the Job */
     bool is_elastic_index; /* Indexed, and completions equals parallelism: both change together */
     uint32_t template_tolerations; /* how many stand on the Job */
@@ -599,6 +430,7 @@ struct core {
     struct ready_tree ready; /* queues with shapes to be judged, by name */
     bool is_tree_stale;      /* the trees of quota have to be linked anew */
     uint64_t plan_epoch;
+    uint32_t apart_pods;   /* pods with a required podAntiAffinity */
     bool plan_stays_local; /* the plan leaves out devices that no node owns */
     bool is_what_if;
     uint64_t what_if_epoch; /* counts what-ifs; one is on while is_what_if */
@@ -632,31 +464,3 @@ RB_PROTOTYPE(queue_tree, queue_state, by_name, queue_compare_name)
 RB_PROTOTYPE(ready_tree, queue_state, by_ready, queue_compare_name)
 RB_PROTOTYPE(node_tree, node_state, by_name, node_compare_name)
 RB_PROTOTYPE(device_tree, device_state, by_key, device_compare_key)
-
-/* -- owned text ------------------------------------------------------------------------------- */
-
-/* A copy with a NUL behind it; str_drop() frees it and makes it absent. */
-struct str str_own(struct str s);
-void str_drop(struct str *s);
-struct string_map string_map_own(const struct string_map *map);
-void string_map_drop(struct string_map *map);
-/* "namespace/name" in the arena. */
-struct str key_join(struct arena *arena, struct str namespace_name, struct str name);
-
-/* The table's own text of that name: entered if new (absent when the table is full), or only looked
- * up (absent when it isn't there). Borrowed for the core's life. */
-struct str resource_intern(struct core *core, struct str name);
-struct str resource_find(const struct core *core, struct str name);
-/* The same for what a bound pod uses: names that users make up leave half of the table free. */
-struct str resource_intern_of_pod(struct core *core, struct str name);
-
-/* -- vectors ---------------------------------------------------------------------------------- */
-
-i128 vector_get(const struct vector *v, struct str resource); /* 0 if absent */
-/* The result must not fall below 0 (asserted). `resource` is borrowed from the table. */
-void vector_add(struct vector *v, struct str resource, i128 delta);
-void vector_add_all(struct vector *v, const struct vector *other, int64_t times);
-void vector_clear(struct vector *v); /* keeps the memory */
-void vector_deinit(struct vector *v);
-int64_t i128_clamp(i128 value); /* to an int64, for showing */
-bool vector_equal(const struct vector *a, const struct vector *b);

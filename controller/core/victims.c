@@ -12,9 +12,12 @@
 
 /* -- policy ------------------------------------------------------------------------------------ */
 
+/* A queue that says nothing preempts nobody. */
 static const struct queue_preemption *policy_of(const struct queue_state *queue)
 {
-    return queue->object == NULL ? NULL : queue->object->spec.preemption;
+    static const struct queue_preemption never;
+    bool is_set = queue->object != NULL && queue->object->spec.preemption != NULL;
+    return is_set ? queue->object->spec.preemption : &never;
 }
 
 static bool may_within_queue(const struct gang *gang, const struct gang *victim)
@@ -337,7 +340,7 @@ static bool search_victims(struct core *core, struct search search,
     return is_found;
 }
 
-/* -- the policies in turn ------------------------------------------------------------------------
+/* -- the policies in turn -----------------------------------------------------------------------
  */
 
 static bool search_borrowing(struct core *core, struct search search,

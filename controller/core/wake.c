@@ -81,7 +81,7 @@ void wake_reserved(struct core *core)
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
-            if (shape->verdict.reason == REASON_RESERVED_FOR_OTHER) {
+            if ((shape->verdict.waits_for & WAIT_PROMISES) != 0) {
                 wake_shape(core, shape);
             }
         }

@@ -15,7 +15,8 @@ static const char usage[] =
     "usage: tallyman plan -f FILE|DIR [-f ...] [--now TIME] [-o table|json]\n"
     "\n"
     "Reads Kubernetes manifests and prints what Tallyman would decide now: which gangs are\n"
-    "admitted, which are kept, and why each other one waits. Changes nothing.\n"
+    "admitted, which are kept, and why each other one waits. Changes nothing. A Job without a uid\n"
+    "counts as created now.\n"
     "\n"
     "  -f, --filename FILE  manifests: a file, a directory, or - for standard input\n"
     "      --now TIME       the time of the decision, RFC 3339 (default: the clock)\n"
@@ -210,10 +211,35 @@ static void print_table(const struct decided_list *list)
     }
 }
 
-static void feed(struct driver *driver, const struct manifest_list *manifests)
+/* A manifest that was never sent to a server has no uid. It is taken as if it were created now: a
+ * Job that names a queue is suspended then, by the policies or by the controller. */
+static void create(struct plan *plan, struct arena *arena, const struct object *object)
+{
+    struct object_meta *meta = (struct object_meta *)(uintptr_t)object->value; /* the arena's */
+    if (!str_is_empty(meta->uid)) {
+        return;
+    }
+    meta->uid = arena_format(arena, "%s/" STR_FMT "/" STR_FMT, kind_info(object->kind)->name,
+                             STR_ARG(meta->namespace_name), STR_ARG(meta->name));
+    if (!meta->creation_timestamp.is_set) {
+        meta->creation_timestamp = (struct opt_time){true, plan->options.now_ms};
+    }
+    if (object->kind == KIND_JOB) {
+        struct job *job = (struct job *)(uintptr_t)object->value;
+        bool is_started = job->status.start_time.is_set || job->status.active.is_set;
+        bool has_record = str_is_set(string_map_get(&meta->annotations, "tallyman.dev/admission"));
+        if (!is_started && !has_record) {
+            job->spec.suspend = (struct opt_bool){true, true};
+        }
+    }
+}
+
+static void feed(struct plan *plan, struct arena *arena, struct driver *driver,
+                 const struct manifest_list *manifests)
 {
     for (uint32_t i = 0; i < manifests->count; i++) {
         if (manifests->items[i].object.kind != KIND_NONE) {
+            create(plan, arena, &manifests->items[i].object);
             driver_object(driver, &manifests->items[i].object);
         }
     }
@@ -240,7 +266,7 @@ static int plan_run(struct plan *plan, struct arena *arena)
                                  .write = plan_write,
                                  .on_refused = plan_refused};
     struct driver *driver = driver_new(core, &ports);
-    feed(driver, &manifests);
+    feed(plan, arena, driver, &manifests);
     int status = 0;
     if (plan->is_refused) {
         fprintf(stderr, "tallyman plan: %s\n", plan->refused.text);

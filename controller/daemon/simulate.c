@@ -162,9 +162,11 @@ static int read_input(struct simulation *simulation, struct arena *arena)
         }
     }
     uint32_t jobs = 0;
+    uint32_t nodes = 0;
     for (uint32_t i = 0; i < simulation->manifests.count; i++) {
         const struct manifest *manifest = &simulation->manifests.items[i];
         jobs += manifest->object.kind == KIND_JOB ? 1 : 0;
+        nodes += manifest->object.kind == KIND_NODE ? 1 : 0;
         if (manifest->object.kind == KIND_NONE) {
             fprintf(stderr,
                     "tallyman simulate: " STR_FMT ":%u: " STR_FMT " " STR_FMT
@@ -177,6 +179,11 @@ static int read_input(struct simulation *simulation, struct arena *arena)
         fprintf(stderr, "tallyman simulate: there is no Job in %s%s, so there is nothing to play\n",
                 simulation->paths[0], simulation->path_count > 1 ? " and the others" : "");
         return 2;
+    }
+    if (nodes == 0) {
+        fputs("tallyman simulate: there is no Node in the manifests, so no pod can be placed; add "
+              "some as examples/deadlock/cluster.yaml has them\n",
+              stderr);
     }
     find_start(simulation);
     return 0;

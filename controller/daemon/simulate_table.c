@@ -123,7 +123,7 @@ static void set_heads(struct table *table, bool has_devices)
     if (has_devices) {
         table->heads[table->count++] = "devices held";
     }
-    table->heads[table->count++] = "jobs that train";
+    table->heads[table->count++] = has_devices ? "jobs that train" : "jobs at work";
     if (has_devices) {
         table->heads[table->count++] = "left for others";
     }

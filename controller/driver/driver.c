@@ -13,8 +13,8 @@ struct pending_write {
     UT_hash_handle hh;
     struct pending_write *next; /* in its queue */
     struct effect effect;
-    struct admission admission;
-    struct status_content status;
+    struct admission *admission;   /* in the arena, once it is sent */
+    struct status_content *status; /* in the arena, once it is sent */
     struct arena arena;
     int64_t not_before_ms;
     uint32_t tries;
@@ -144,7 +144,7 @@ static void copy_patch(struct arena *arena, struct job_patch *patch)
 static struct pending_write *write_new(struct driver *driver, const struct effect *effect)
 {
     struct pending_write *write = MEM_NEW(struct pending_write);
-    arena_init(&write->arena);
+    arena_init_small(&write->arena, WRITE_ARENA_FIRST_BYTES);
     write->id = ++driver->next_id;
     write->effect = *effect;
     write->is_job = effect->kind == EFFECT_PATCH_JOB;
@@ -154,7 +154,9 @@ static struct pending_write *write_new(struct driver *driver, const struct effec
     copy->uid = arena_copy_str(&write->arena, effect->uid);
     copy->resource_version = arena_copy_str(&write->arena, effect->resource_version);
     copy->note.text = arena_copy_str(&write->arena, effect->note.text);
-    copy_patch(&write->arena, &copy->patch);
+    if (write->is_job) {
+        copy_patch(&write->arena, &copy->patch);
+    }
     return write;
 }
 
@@ -258,12 +260,14 @@ static void answer_core(struct driver *driver, const struct pending_write *write
 static bool fill_content(struct driver *driver, struct pending_write *write)
 {
     if (write->effect.kind == EFFECT_WRITE_ADMISSION) {
+        write->admission = ARENA_NEW(&write->arena, struct admission);
         return core_admission_content(driver->core, write->effect.uid, &write->arena,
-                                      &write->admission);
+                                      write->admission);
     }
     if (write->effect.kind == EFFECT_WRITE_STATUS) {
+        write->status = ARENA_NEW(&write->arena, struct status_content);
         return core_status_content(driver->core, write->effect.object_kind, write->effect.name,
-                                   &write->arena, &write->status);
+                                   &write->arena, write->status);
     }
     return true;
 }
@@ -276,8 +280,8 @@ static void send(struct driver *driver, struct pending_write *write)
     count_write(driver, &write->effect);
     struct driver_write out = {.id = write->id,
                                .effect = &write->effect,
-                               .admission = &write->admission,
-                               .status = &write->status,
+                               .admission = write->admission,
+                               .status = write->status,
                                .at_ms = driver->ports.now_ms(driver->ports.ctx)};
     driver->ports.write(driver->ports.ctx, &out);
 }

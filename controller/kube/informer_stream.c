@@ -140,12 +140,14 @@ void informer_start_list(struct kube_informer *informer)
 
 /* -- ending ------------------------------------------------------------------------------------ */
 
-/* Everything is listed afresh after a pause that grows with each failure; one that lasted for a
- * while was none. */
+/* Everything is listed afresh after a pause that grows with each failure. A stream that was
+ * complete and went on for a moment was none: an overloaded API server ends the watches of readers
+ * that it takes for slow, again and again, and the pauses in between are time without eyes. */
 static void informer_retry(struct kube_informer *informer, int64_t at_least_ms, struct str message)
 {
     uint64_t lasted_ms = informer_now_ms(informer) - informer->started_ms;
-    if (lasted_ms >= (uint64_t)informer->options.retry_max_ms) {
+    bool was_watching = informer->state == INFORMER_WATCHING && lasted_ms >= KUBE_STREAM_STEADY_MS;
+    if (was_watching || lasted_ms >= (uint64_t)informer->options.retry_max_ms) {
         kube_backoff_reset(&informer->backoff);
     }
     informer_wait(informer, kube_backoff_next_ms(&informer->backoff, at_least_ms), message);

@@ -55,8 +55,8 @@ struct task *agenda_add(struct sim *sim, int64_t at_ms,
         copy[uid.len] = '\0';
         task->uid = (struct str){copy, uid.len};
     }
-    agenda->items = mem_grow(agenda->items, agenda->count, &agenda->capacity,
-                             sizeof(struct task *));
+    agenda->items =
+        mem_grow(agenda->items, agenda->count, &agenda->capacity, sizeof(struct task *));
     agenda->items[agenda->count++] = task;
     heap_up(agenda, agenda->count - 1);
     return task;

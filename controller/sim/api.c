@@ -31,15 +31,14 @@ struct str api_key(struct sim *sim, struct str namespace_name, struct str name)
     if (str_is_empty(namespace_name)) {
         return arena_copy_str(&sim->scratch, name);
     }
-    return arena_format(&sim->scratch, STR_FMT "/" STR_FMT, STR_ARG(namespace_name),
-                        STR_ARG(name));
+    return arena_format(&sim->scratch, STR_FMT "/" STR_FMT, STR_ARG(namespace_name), STR_ARG(name));
 }
 
 struct sim_object *api_find(const struct sim *sim, enum object_kind kind, struct str key)
 {
     struct sim_object wanted = {.key = key};
-    return RB_FIND(sim_object_tree,
-                   (struct sim_object_tree *)(uintptr_t)&sim->objects[kind], &wanted);
+    return RB_FIND(sim_object_tree, (struct sim_object_tree *)(uintptr_t)&sim->objects[kind],
+                   &wanted);
 }
 
 struct sim_object *api_find_uid(const struct sim *sim, struct str uid)

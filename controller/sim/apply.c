@@ -6,7 +6,8 @@
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/time_text.h"
 
-/* -- Jobs at the door --------------------------------------------------------------------------- */
+/* -- Jobs at the door ---------------------------------------------------------------------------
+ */
 
 /* config/policies/min-count.yaml: the gang size is saved before the field is dropped. */
 static void drop_scheduling(struct sim *sim, struct job *job)
@@ -17,8 +18,8 @@ static void drop_scheduling(struct sim *sim, struct job *job)
     const struct scheduling_policy *policy = job->spec.scheduling->scheduling_policy;
     bool has_size = policy != NULL && policy->gang != NULL && policy->gang->min_count.is_set;
     if (has_size && !str_is_set(string_map_get(&job->meta.annotations, ANNOTATION_MIN_COUNT))) {
-        struct str text = arena_format(&sim->scratch, "%lld",
-                                       (long long)policy->gang->min_count.value);
+        struct str text =
+            arena_format(&sim->scratch, "%lld", (long long)policy->gang->min_count.value);
         job->meta.annotations =
             api_map_with(sim, &job->meta.annotations, STR(ANNOTATION_MIN_COUNT), text);
     }
@@ -29,9 +30,9 @@ static void drop_scheduling(struct sim *sim, struct job *job)
 static void default_queue(struct sim *sim, struct job *job)
 {
     const struct sim_object *namespace = api_find(sim, KIND_NAMESPACE, job->meta.namespace_name);
-    struct str queue = namespace == NULL ? STR_NONE
-                                         : string_map_get(&object_meta(namespace)->labels,
-                                                          LABEL_DEFAULT_QUEUE);
+    struct str queue = namespace == NULL
+                           ? STR_NONE
+                           : string_map_get(&object_meta(namespace)->labels, LABEL_DEFAULT_QUEUE);
     if (!str_is_empty(queue) && !str_is_set(string_map_get(&job->meta.labels, LABEL_QUEUE))) {
         job->meta.labels = api_map_with(sim, &job->meta.labels, STR(LABEL_QUEUE), queue);
     }
@@ -48,15 +49,15 @@ struct job apply_admit_job(struct sim *sim, const struct job *job)
     }
     drop_scheduling(sim, &next);
     default_queue(sim, &next);
-    bool is_admitted =
-        str_is_set(string_map_get(&next.meta.annotations, ANNOTATION_ADMISSION));
+    bool is_admitted = str_is_set(string_map_get(&next.meta.annotations, ANNOTATION_ADMISSION));
     if (job_is_gang(&next) && !is_admitted) {
         next.spec.suspend = (struct opt_bool){true, sim->options.has_tallyman};
     }
     return next;
 }
 
-/* -- checks ------------------------------------------------------------------------------------- */
+/* -- checks -------------------------------------------------------------------------------------
+ */
 
 struct rc apply_duration(const struct object_meta *meta, const char *kind, const char *annotation,
                          int64_t *ret_ms, struct err *err)
@@ -81,14 +82,14 @@ static struct rc check_run_for(const struct object *object, struct err *err)
     if (object->kind == KIND_JOB) {
         struct object_meta meta = ((const struct job *)object->value)->spec.pod_template.meta;
         meta.name = object->value->name;
-        return err_prefix(err,
-                          apply_duration(&meta, kind, SIM_ANNOTATION_RUN_FOR, &ignored, err),
+        return err_prefix(err, apply_duration(&meta, kind, SIM_ANNOTATION_RUN_FOR, &ignored, err),
                           "spec.template");
     }
     return RC_SUCCESS;
 }
 
-/* -- loading ------------------------------------------------------------------------------------ */
+/* -- loading ------------------------------------------------------------------------------------
+ */
 
 static void *shallow_copy(enum object_kind kind, const void *value)
 {
@@ -143,8 +144,8 @@ static void keep_server_fields(const struct sim_object *object, void *next)
     }
 }
 
-/* A Job that is applied again: labels, annotations, size and time bound; the template only says what
- * it said, or the server refuses. */
+/* A Job that is applied again: labels, annotations, size and time bound; the template only says
+ * what it said, or the server refuses. */
 static struct rc replace_job(struct sim *sim, struct sim_object *object, const struct job *given,
                              struct err *err)
 {
@@ -153,8 +154,7 @@ static struct rc replace_job(struct sim *sim, struct sim_object *object, const s
     next.meta.labels = given->meta.labels;
     for (uint32_t i = 0; i < given->meta.annotations.count; i++) {
         const struct string_pair *pair = &given->meta.annotations.items[i];
-        next.meta.annotations =
-            api_map_with(sim, &next.meta.annotations, pair->key, pair->value);
+        next.meta.annotations = api_map_with(sim, &next.meta.annotations, pair->key, pair->value);
     }
     next.spec.parallelism =
         given->spec.parallelism.is_set ? given->spec.parallelism : old->spec.parallelism;
@@ -189,6 +189,10 @@ static struct rc apply_object(struct sim *sim, enum object_kind kind, void *valu
     struct object_meta *meta = value;
     if (kind_info(kind)->is_namespaced && str_is_empty(meta->namespace_name)) {
         meta->namespace_name = STR("default");
+    }
+    if (kind == KIND_NAMESPACE) { /* the API server labels every one with its name */
+        meta->labels =
+            api_map_with(sim, &meta->labels, STR("kubernetes.io/metadata.name"), meta->name);
     }
     struct sim_object *object = api_find(sim, kind, api_key(sim, meta->namespace_name, meta->name));
     if (object != NULL && kind == KIND_JOB) {
@@ -257,7 +261,8 @@ struct rc sim_load(struct sim *sim, const struct object *object, struct err *err
     return rc;
 }
 
-/* -- other things that happen ------------------------------------------------------------------- */
+/* -- other things that happen -------------------------------------------------------------------
+ */
 
 bool sim_delete(struct sim *sim, enum object_kind kind, struct str namespace_name, struct str name)
 {
@@ -296,8 +301,7 @@ bool sim_job_suspend(struct sim *sim, struct str namespace_name, struct str name
     return object != NULL;
 }
 
-bool sim_job_scale(struct sim *sim, struct str namespace_name, struct str name,
-                   int64_t parallelism)
+bool sim_job_scale(struct sim *sim, struct str namespace_name, struct str name, int64_t parallelism)
 {
     struct sim_object *object = find_job(sim, namespace_name, name);
     if (object != NULL) {

@@ -19,8 +19,7 @@ static struct str made_claim(const struct pod *pod, struct str entry)
 static bool make_claim(struct sim *sim, const struct pod *pod,
                        const struct pod_resource_claim *entry, struct str *ret_name)
 {
-    struct str key =
-        api_key(sim, pod->meta.namespace_name, entry->resource_claim_template_name);
+    struct str key = api_key(sim, pod->meta.namespace_name, entry->resource_claim_template_name);
     struct sim_object *found = api_find(sim, KIND_RESOURCE_CLAIM_TEMPLATE, key);
     if (found == NULL) {
         return false;
@@ -36,8 +35,8 @@ static bool make_claim(struct sim *sim, const struct pod *pod,
         claim.meta.name = arena_format(&sim->scratch, STR_FMT "-%d", STR_ARG(name), i);
     }
     claim.meta.namespace_name = pod->meta.namespace_name;
-    claim.meta.annotations = api_map_with(sim, &template->spec.meta.annotations,
-                                          STR(ANNOTATION_POD_CLAIM), entry->name);
+    claim.meta.annotations =
+        api_map_with(sim, &template->spec.meta.annotations, STR(ANNOTATION_POD_CLAIM), entry->name);
     struct owner_reference owner = {.api_version = STR("v1"),
                                     .kind = STR("Pod"),
                                     .name = pod->meta.name,
@@ -71,7 +70,8 @@ static void make_claims(struct sim *sim, struct sim_object *object)
     api_update(sim, object, &next, false);
 }
 
-/* -- freeing ------------------------------------------------------------------------------------ */
+/* -- freeing ------------------------------------------------------------------------------------
+ */
 
 static bool is_owned_by(const struct resource_claim *claim, struct str uid)
 {
@@ -85,8 +85,8 @@ static void free_claim(struct sim *sim, struct sim_object *object, struct str ui
     const struct resource_claim *claim = object_claim(object);
     struct resource_claim next = *claim;
     struct claim_consumer_list *left = &next.status.reserved_for;
-    left->items = ARENA_ARRAY(&sim->scratch, struct claim_consumer,
-                              claim->status.reserved_for.count + 1);
+    left->items =
+        ARENA_ARRAY(&sim->scratch, struct claim_consumer, claim->status.reserved_for.count + 1);
     left->count = 0;
     for (uint32_t i = 0; i < claim->status.reserved_for.count; i++) {
         if (!str_eq(claim->status.reserved_for.items[i].uid, uid)) {

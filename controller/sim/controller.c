@@ -8,7 +8,8 @@ static int64_t port_now_ms(void *ctx)
     return sim_clock_ms(ctx);
 }
 
-/* -- time ---------------------------------------------------------------------------------------- */
+/* -- time ----------------------------------------------------------------------------------------
+ */
 
 static void run_wake(struct sim *sim, struct task *task)
 {
@@ -35,7 +36,8 @@ static void port_wake_at(void *ctx, int64_t at_ms)
     agenda_add(sim, wish_ms, run_wake, STR_NONE)->number = sim->incarnation;
 }
 
-/* -- writes -------------------------------------------------------------------------------------- */
+/* -- writes --------------------------------------------------------------------------------------
+ */
 
 static struct pending_write *find_pending(const struct sim *sim, uint64_t id)
 {
@@ -61,7 +63,7 @@ static void forget_pending(struct sim *sim, struct pending_write *pending)
 static struct pending_write *task_pending(const struct sim *sim, const struct task *task)
 {
     return (uint64_t)(uintptr_t)task->ctx == sim->incarnation ? find_pending(sim, task->number)
-                                                             : NULL;
+                                                              : NULL;
 }
 
 static void give_answer(struct sim *sim, struct task *task)
@@ -124,7 +126,8 @@ static void port_write(void *ctx, const struct driver_write *write)
     task->ctx = (void *)(uintptr_t)sim->incarnation;
 }
 
-/* -- what it sees ---------------------------------------------------------------------------------- */
+/* -- what it sees
+ * ---------------------------------------------------------------------------------- */
 
 static void port_on_event(void *ctx, const struct event *event)
 {
@@ -178,7 +181,8 @@ static void port_on_refused(void *ctx, const struct event *event, const struct e
     }
 }
 
-/* -- its life -------------------------------------------------------------------------------------- */
+/* -- its life
+ * -------------------------------------------------------------------------------------- */
 
 static void list_kind(struct sim *sim, enum object_kind kind)
 {

@@ -30,7 +30,8 @@ static void drop(struct str s)
     mem_free((void *)(uintptr_t)s.ptr);
 }
 
-/* -- in use --------------------------------------------------------------------------------------- */
+/* -- in use ---------------------------------------------------------------------------------------
+ */
 
 static struct used_key *used_find(const struct sim *sim, struct str key)
 {
@@ -86,7 +87,8 @@ void devices_claim_changed(struct sim *sim, const struct resource_claim *old,
     count_claim(sim, old, false);
 }
 
-/* -- what exists ---------------------------------------------------------------------------------- */
+/* -- what exists ----------------------------------------------------------------------------------
+ */
 
 static bool same_pool(const struct resource_slice *a, const struct resource_slice *b)
 {
@@ -149,8 +151,8 @@ const struct device_list_cache *devices_list(struct sim *sim)
             struct allocation_result name = {.driver = slice->spec.driver,
                                              .pool = slice->spec.pool.name,
                                              .device = device->name};
-            list->items = mem_grow(list->items, list->count, &list->capacity,
-                                   sizeof(struct sim_device));
+            list->items =
+                mem_grow(list->items, list->count, &list->capacity, sizeof(struct sim_device));
             list->items[list->count++] =
                 (struct sim_device){own(result_key(sim, &name)), slice, device};
         }
@@ -184,7 +186,8 @@ bool device_is_at_node(const struct sim_device *device, const struct node *node)
     return all.is_set && all.value;
 }
 
-/* -- counters of partitionable devices ------------------------------------------------------------ */
+/* -- counters of partitionable devices ------------------------------------------------------------
+ */
 
 static i128 consumption(const struct device *device, struct str set, struct str counter)
 {
@@ -255,8 +258,7 @@ bool device_counters_allow(struct sim *sim, const struct sim_device *device,
             if (!counter_capacity(sim, device->slice, part->counter_set, counter, &capacity)) {
                 return false;
             }
-            i128 used =
-                counter_used(sim, device, part->counter_set, counter, chosen, chosen_count);
+            i128 used = counter_used(sim, device, part->counter_set, counter, chosen, chosen_count);
             if (used + consumption(device->device, part->counter_set, counter) > capacity) {
                 return false;
             }
@@ -265,7 +267,8 @@ bool device_counters_allow(struct sim *sim, const struct sim_device *device,
     return true;
 }
 
-/* -- expressions ---------------------------------------------------------------------------------- */
+/* -- expressions ----------------------------------------------------------------------------------
+ */
 
 const struct cel_program *devices_program(struct sim *sim, struct str expression)
 {
@@ -277,8 +280,8 @@ const struct cel_program *devices_program(struct sim *sim, struct str expression
         if (rc_failed(cel_compile(expression, &cached->program, NULL))) {
             cached->program = NULL;
         }
-        HASH_ADD_KEYPTR(hh, sim->programs, cached->expression.ptr,
-                        (unsigned)cached->expression.len, cached);
+        HASH_ADD_KEYPTR(hh, sim->programs, cached->expression.ptr, (unsigned)cached->expression.len,
+                        cached);
     }
     return cached->program;
 }

@@ -47,7 +47,8 @@ struct job_count job_count_pods(const struct sim_object *job)
     return count;
 }
 
-/* -- whole, or not ------------------------------------------------------------------------------ */
+/* -- whole, or not ------------------------------------------------------------------------------
+ */
 
 static int64_t count_bound(const struct sim_object *job)
 {
@@ -74,8 +75,8 @@ static void review_partial(struct sim *sim, struct sim_object *job, int64_t need
     if (bound == 0 || bound >= need) {
         notes->is_excused = false;
     }
-    bool is_partial = bound > 0 && bound < need && !notes->is_excused &&
-                      !job_is_suspended(object_job(job));
+    bool is_partial =
+        bound > 0 && bound < need && !notes->is_excused && !job_is_suspended(object_job(job));
     if (is_partial && notes->partial_since_ms < 0) {
         notes->partial_since_ms = sim->now_ms;
     }
@@ -89,30 +90,27 @@ static void review_partial(struct sim *sim, struct sim_object *job, int64_t need
     }
 }
 
+/* Whole: ready and succeeded pods together are at least min-count. */
 void job_review(struct sim *sim, struct sim_object *job)
 {
     struct job_count count = job_count_pods(job);
-    struct gang_size size = job_live_size(sim, job, &count);
-    int64_t need = size.min_count < size.pods ? size.min_count : size.pods;
+    int64_t need = job_min_count(sim, job) - count.succeeded;
     review_partial(sim, job, need);
     bool is_whole = count.ready > 0 && count.ready >= need;
-    if (is_whole == job->job.is_whole) {
-        if (is_whole) {
-            kubelet_gang_changed(sim, job); /* a pod more */
-        }
-        return;
-    }
+    bool was_whole = job->job.is_whole;
     job->job.is_whole = is_whole;
-    bool is_done = size.pods == 0;
-    if (is_whole) {
+    if (is_whole && !was_whole) {
         sim_tell(sim, SIM_JOB_WHOLE, job, NULL, STR_NONE, STR_NONE);
-    } else if (!is_done) {
+    } else if (!is_whole && was_whole && need > 0) {
         sim_tell(sim, SIM_JOB_BROKEN, job, NULL, STR_NONE, STR_NONE);
     }
-    kubelet_gang_changed(sim, job);
+    if (is_whole || was_whole) {
+        kubelet_gang_changed(sim, job);
+    }
 }
 
-/* -- making and deleting ------------------------------------------------------------------------ */
+/* -- making and deleting ------------------------------------------------------------------------
+ */
 
 static bool index_is_taken(const struct sim_object *job, int64_t index)
 {
@@ -148,8 +146,8 @@ static void pod_from_template(struct sim *sim, const struct sim_object *job, int
     }
     pod->meta.name = arena_format(arena, STR_FMT "-%s", STR_ARG(base), text);
     pod->meta.namespace_name = owner->meta.namespace_name;
-    pod->meta.labels = api_map_with(sim, &template->meta.labels, STR("batch.kubernetes.io/job-name"),
-                                    owner->meta.name);
+    pod->meta.labels = api_map_with(sim, &template->meta.labels,
+                                    STR("batch.kubernetes.io/job-name"), owner->meta.name);
     pod->meta.annotations = template->meta.annotations;
     if (index >= 0) {
         pod->meta.labels = api_map_with(sim, &pod->meta.labels, STR(LABEL_INDEX),
@@ -212,8 +210,7 @@ static void drop_pods(struct sim *sim, struct sim_object *job, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         struct sim_object *worst = NULL;
-        for (struct sim_object *item = job->job.pods; item != NULL;
-             item = item->pod.next_in_job) {
+        for (struct sim_object *item = job->job.pods; item != NULL; item = item->pod.next_in_job) {
             const struct pod *pod = object_pod(item);
             bool is_active = !pod_is_terminal(pod) && !pod->meta.deletion_timestamp.is_set;
             if (is_active && (worst == NULL || item->pod.index >= worst->pod.index)) {
@@ -288,15 +285,14 @@ static bool manage_pods(struct sim *sim, struct sim_object *job, const struct jo
 static bool has_failed(const struct sim *sim, const struct job *job, int64_t failures,
                        struct str *ret_why)
 {
-    int64_t limit = job->spec.backoff_limit.is_set ? job->spec.backoff_limit.value
-                                                   : JOB_BACKOFF_LIMIT;
+    int64_t limit =
+        job->spec.backoff_limit.is_set ? job->spec.backoff_limit.value : JOB_BACKOFF_LIMIT;
     if (failures > limit) {
         *ret_why = STR("BackoffLimitExceeded");
         return true;
     }
     if (job->spec.active_deadline_seconds.is_set && job->status.start_time.is_set) {
-        int64_t end_ms =
-            job->status.start_time.ms + job->spec.active_deadline_seconds.value * 1000;
+        int64_t end_ms = job->status.start_time.ms + job->spec.active_deadline_seconds.value * 1000;
         if (sim_clock_ms(sim) >= end_ms) {
             *ret_why = STR("DeadlineExceeded");
             return true;
@@ -309,8 +305,7 @@ static bool has_failed(const struct sim *sim, const struct job *job, int64_t fai
 static void target_failure(struct sim *sim, struct sim_object *job, struct str why)
 {
     struct job next = *object_job(job);
-    struct condition target = {
-        .type = STR("FailureTarget"), .status = STR("True"), .reason = why};
+    struct condition target = {.type = STR("FailureTarget"), .status = STR("True"), .reason = why};
     next.status.conditions = api_condition_with(sim, &next.status.conditions, &target);
     api_update(sim, job, &next, false);
     job_stop_pods(sim, job);

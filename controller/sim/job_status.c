@@ -44,6 +44,16 @@ static struct str completed_indexes(struct sim *sim, const struct sim_object *jo
     return text_str(&text);
 }
 
+static struct gang_size size_of(struct sim *sim, const struct job *job)
+{
+    struct gang_size size = {.pods = 1, .min_count = 1};
+    struct err err;
+    if (rc_failed(job_gang_size(&sim->scratch, job, &size, &err))) {
+        size = (struct gang_size){.pods = 1, .min_count = 1};
+    }
+    return size;
+}
+
 struct gang_size job_live_size(struct sim *sim, const struct sim_object *job,
                                const struct job_count *count)
 {
@@ -51,12 +61,14 @@ struct gang_size job_live_size(struct sim *sim, const struct sim_object *job,
     now.status.succeeded = (struct opt_int){true, count->succeeded};
     now.status.active = (struct opt_int){true, count->active};
     now.status.completed_indexes = completed_indexes(sim, job, count->succeeded);
-    struct gang_size size = {.pods = 1, .min_count = 1};
-    struct err err;
-    if (rc_failed(job_gang_size(&sim->scratch, &now, &size, &err))) {
-        size = (struct gang_size){.pods = 1, .min_count = 1};
-    }
-    return size;
+    return size_of(sim, &now);
+}
+
+int64_t job_min_count(struct sim *sim, const struct sim_object *job)
+{
+    struct job fresh = *object_job(job);
+    fresh.status = (struct job_status){.active = {.is_set = false}};
+    return size_of(sim, &fresh).min_count;
 }
 
 static void set_condition(struct sim *sim, struct job_status *status, const char *type,

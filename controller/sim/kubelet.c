@@ -4,13 +4,14 @@
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/time_text.h"
 
-#define NODE_EVICTION_MS 300000 /* the default toleration of the taints not-ready and unreachable */
-#define NODE_POD_GC_MS   40000  /* the pod garbage collector, after its node is gone */
+/* The default toleration of the taints not-ready and unreachable; the pod garbage collector's
+ * period behind a node that is gone. */
+#define NODE_EVICTION_MS 300000
+#define NODE_POD_GC_MS   40000
 
 static struct sim_object *node_of(const struct sim *sim, const struct pod *pod)
 {
-    return str_is_empty(pod->spec.node_name) ? NULL
-                                             : api_find(sim, KIND_NODE, pod->spec.node_name);
+    return str_is_empty(pod->spec.node_name) ? NULL : api_find(sim, KIND_NODE, pod->spec.node_name);
 }
 
 bool node_object_is_ready(const struct node *node)
@@ -37,14 +38,15 @@ static void set_ready(struct sim *sim, struct sim_object *object, bool is_ready)
     api_update(sim, object, &next, false);
 }
 
-/* -- the work ------------------------------------------------------------------------------------ */
+/* -- the work ------------------------------------------------------------------------------------
+ */
 
 void kubelet_end_pod(struct sim *sim, struct sim_object *pod, const char *phase)
 {
     struct pod next = *object_pod(pod);
     next.status.phase = str_from_c(phase);
-    struct condition ready = {.type = STR("Ready"), .status = STR("False"),
-                              .reason = STR("PodCompleted")};
+    struct condition ready = {
+        .type = STR("Ready"), .status = STR("False"), .reason = STR("PodCompleted")};
     next.status.conditions = api_condition_with(sim, &next.status.conditions, &ready);
     pod->pod.finish_token = 0;
     sim_tell(sim, SIM_POD_ENDED, pod->pod.job, pod, next.spec.node_name, next.status.phase);
@@ -54,8 +56,7 @@ void kubelet_end_pod(struct sim *sim, struct sim_object *pod, const char *phase)
 static void finish_pod(struct sim *sim, struct task *task)
 {
     struct sim_object *pod = api_find_uid(sim, task->uid);
-    if (pod != NULL && pod->pod.finish_token == task->number &&
-        !pod_is_terminal(object_pod(pod))) {
+    if (pod != NULL && pod->pod.finish_token == task->number && !pod_is_terminal(object_pod(pod))) {
         kubelet_end_pod(sim, pod, "Succeeded");
     }
 }
@@ -86,7 +87,8 @@ void kubelet_gang_changed(struct sim *sim, struct sim_object *job)
     }
 }
 
-/* -- start and stop ------------------------------------------------------------------------------ */
+/* -- start and stop ------------------------------------------------------------------------------
+ */
 
 static void start_pod(struct sim *sim, struct task *task)
 {
@@ -118,8 +120,7 @@ static void stop_pod(struct sim *sim, struct sim_object *pod)
 {
     if (!pod->pod.is_stopping && node_answers(sim, object_pod(pod))) {
         pod->pod.is_stopping = true;
-        (void)agenda_add(sim, sim_later(sim, sim->options.delays.stop_ms), end_stopping,
-                         pod->uid);
+        (void)agenda_add(sim, sim_later(sim, sim->options.delays.stop_ms), end_stopping, pod->uid);
     }
 }
 
@@ -142,7 +143,8 @@ void kubelet_pod_changed(struct sim *sim, struct sim_object *pod, const struct p
     set_clock(sim, pod);
 }
 
-/* -- nodes --------------------------------------------------------------------------------------- */
+/* -- nodes ---------------------------------------------------------------------------------------
+ */
 
 static void evict_pods(struct sim *sim, struct task *task)
 {
@@ -177,8 +179,7 @@ static void lose_node(struct sim *sim, struct sim_object *node)
         }
     }
     const struct condition *ready = condition_find(&object->status.conditions, "Ready");
-    struct task *task =
-        agenda_add(sim, sim->now_ms + NODE_EVICTION_MS, evict_pods, node->uid);
+    struct task *task = agenda_add(sim, sim->now_ms + NODE_EVICTION_MS, evict_pods, node->uid);
     task->number = (uint64_t)ready->last_transition_time.ms;
 }
 

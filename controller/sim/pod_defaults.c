@@ -36,8 +36,8 @@ static void amounts_fill(struct sim *sim, struct resource_list *list,
     *list = out;
 }
 
-/* A LimitRange's own defaults: the limit from the maximum, the request from the limit, then from the
- * minimum. */
+/* A LimitRange's own defaults: the limit from the maximum, the request from the limit, then from
+ * the minimum. */
 static void container_limit_range(struct sim *sim, struct container *container,
                                   const struct limit_range_item *item)
 {
@@ -100,10 +100,9 @@ static void set_priority(struct sim *sim, struct pod_spec *spec)
 
 static void set_runtime_class(struct sim *sim, struct pod_spec *spec)
 {
-    struct sim_object *object =
-        str_is_empty(spec->runtime_class_name)
-            ? NULL
-            : api_find(sim, KIND_RUNTIME_CLASS, spec->runtime_class_name);
+    struct sim_object *object = str_is_empty(spec->runtime_class_name)
+                                    ? NULL
+                                    : api_find(sim, KIND_RUNTIME_CLASS, spec->runtime_class_name);
     if (object == NULL) {
         return;
     }
@@ -120,16 +119,15 @@ static void set_runtime_class(struct sim *sim, struct pod_spec *spec)
                                            selector->items[i].value);
     }
     const struct toleration_list *extra = &class->scheduling->tolerations;
-    struct toleration *all = ARENA_ARRAY(&sim->scratch, struct toleration,
-                                         spec->tolerations.count + extra->count + 1);
+    struct toleration *all =
+        ARENA_ARRAY(&sim->scratch, struct toleration, spec->tolerations.count + extra->count + 1);
     for (uint32_t i = 0; i < spec->tolerations.count; i++) {
         all[i] = spec->tolerations.items[i];
     }
     for (uint32_t i = 0; i < extra->count; i++) {
         all[spec->tolerations.count + i] = extra->items[i];
     }
-    spec->tolerations =
-        (struct toleration_list){all, spec->tolerations.count + extra->count};
+    spec->tolerations = (struct toleration_list){all, spec->tolerations.count + extra->count};
 }
 
 void pod_set_defaults(struct sim *sim, struct pod *pod)
@@ -156,7 +154,8 @@ static int64_t run_for_ms(const struct sim_object *pod)
     return str_is_set(text) && duration_parse(text, &ms) ? ms : -1;
 }
 
-/* A copy for the pod's life: the views of the first one point into a value that will be replaced. */
+/* A copy for the pod's life: the views of the first one point into a value that will be replaced.
+ */
 static struct amount_list amounts_keep(const struct amount_list *from)
 {
     struct amount_list list = {.count = from->count};

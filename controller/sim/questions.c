@@ -42,7 +42,8 @@ void sim_each(const struct sim *sim, enum object_kind kind,
     }
 }
 
-/* -- devices ------------------------------------------------------------------------------------- */
+/* -- devices -------------------------------------------------------------------------------------
+ */
 
 static int64_t claim_devices(const struct resource_claim *claim)
 {
@@ -52,8 +53,7 @@ static int64_t claim_devices(const struct resource_claim *claim)
 }
 
 /* The Job that holds the claim: that of its first consumer. */
-static const struct sim_object *claim_job(const struct sim *sim,
-                                          const struct resource_claim *claim)
+static const struct sim_object *claim_job(const struct sim *sim, const struct resource_claim *claim)
 {
     if (claim->status.reserved_for.count == 0) {
         return NULL;
@@ -81,7 +81,8 @@ int64_t sim_wasted_device_ms(const struct sim *sim)
     return sim->wasted_device_ms;
 }
 
-/* -- Jobs ---------------------------------------------------------------------------------------- */
+/* -- Jobs ----------------------------------------------------------------------------------------
+ */
 
 static void count_job_pods(const struct sim_object *job, struct sim_job_state *state)
 {
@@ -133,7 +134,8 @@ bool sim_job_state(const struct sim *sim, struct str namespace_name, struct str 
     return true;
 }
 
-/* -- what must hold ------------------------------------------------------------------------------ */
+/* -- what must hold ------------------------------------------------------------------------------
+ */
 
 static struct rc check_node(const struct sim *sim, const struct node *node, struct err *err)
 {
@@ -142,10 +144,9 @@ static struct rc check_node(const struct sim *sim, const struct node *node, stru
         int64_t used = node_used(sim, node, resource);
         int64_t have = node_allocatable(node, resource);
         if (used > have) {
-            return err_set(err, RC_INVALID,
-                           "Node " STR_FMT ": its pods ask for %lld " STR_FMT ", it has %lld",
-                           STR_ARG(node->meta.name), (long long)used, STR_ARG(resource),
-                           (long long)have);
+            return err_set(
+                err, RC_INVALID, "Node " STR_FMT ": its pods ask for %lld " STR_FMT ", it has %lld",
+                STR_ARG(node->meta.name), (long long)used, STR_ARG(resource), (long long)have);
         }
     }
     return RC_SUCCESS;
@@ -153,16 +154,14 @@ static struct rc check_node(const struct sim *sim, const struct node *node, stru
 
 struct rc sim_check(const struct sim *sim, struct err *err)
 {
-    for (struct sim_object *node = api_first(sim, KIND_NODE); node != NULL;
-         node = api_next(node)) {
+    for (struct sim_object *node = api_first(sim, KIND_NODE); node != NULL; node = api_next(node)) {
         TRY(check_node(sim, node->value, err));
     }
     const struct device_list_cache *list = devices_list((struct sim *)(uintptr_t)sim);
     for (uint32_t i = 0; i < list->count; i++) {
         if (device_use_count(sim, list->items[i].key) > 1) {
             return err_set(err, RC_INVALID, "device " STR_FMT " is allocated %u times",
-                           STR_ARG(list->items[i].key),
-                           device_use_count(sim, list->items[i].key));
+                           STR_ARG(list->items[i].key), device_use_count(sim, list->items[i].key));
         }
     }
     return RC_SUCCESS;

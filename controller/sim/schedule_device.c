@@ -49,8 +49,7 @@ static bool device_suits(struct allocation *allocation, const struct device_requ
                          const struct sim_device *device, uint32_t chosen_count)
 {
     struct sim *sim = allocation->sim;
-    if (device_use_count(sim, device->key) > 0 ||
-        !device_is_at_node(device, allocation->node) ||
+    if (device_use_count(sim, device->key) > 0 || !device_is_at_node(device, allocation->node) ||
         is_tainted(device->device, &exact->tolerations)) {
         return false;
     }
@@ -178,8 +177,8 @@ bool devices_allocate(struct sim *sim, struct placement *placement, const struct
         claim->results = ARENA_ARRAY(&sim->scratch, struct allocation_result, room);
         const struct resource_claim *object = object_claim(claim->claim);
         if (claim->is_allocated) {
-            if (!node_selector_matches(object->status.allocation->node_selector,
-                                       &node->meta.labels, node->meta.name)) {
+            if (!node_selector_matches(object->status.allocation->node_selector, &node->meta.labels,
+                                       node->meta.name)) {
                 return false;
             }
         } else if (!collect_picks(&allocation, claim)) {

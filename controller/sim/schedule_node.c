@@ -1,5 +1,6 @@
-/* schedule_node.c - which node a pod may go to, and which it would rather. Sources: kube-scheduler's
- * plugins NodeUnschedulable, TaintToleration, NodeAffinity and NodeResourcesFit. */
+/* schedule_node.c - which node a pod may go to, and which it would rather. Sources:
+ * kube-scheduler's plugins NodeUnschedulable, TaintToleration, NodeAffinity and NodeResourcesFit.
+ */
 #include "sim_internal.h"
 
 #include "tallyman/base/alloc.h"

@@ -1,13 +1,13 @@
-/* scheduler.c - kube-scheduler: one pod after the other, each for itself. It knows of no gang, which
- * is the very thing that is to be shown. Sources: k8s.io/kubernetes/pkg/scheduler (queue, backoff,
- * DynamicResources, default preemption is left out). */
+/* scheduler.c - kube-scheduler: one pod after the other, each for itself. It knows of no gang,
+ * which is the very thing that is to be shown. Sources: k8s.io/kubernetes/pkg/scheduler (queue,
+ * backoff, DynamicResources, default preemption is left out). */
 #include "sim_internal.h"
 
 #include "tallyman/base/limits.h"
 #include "tallyman/base/text.h"
 
-#define BACKOFF_BASE_MS 1000 /* podInitialBackoffSeconds */
-#define BACKOFF_MAX_MS  10000
+#define BACKOFF_BASE_MS          1000 /* podInitialBackoffSeconds */
+#define BACKOFF_MAX_MS           10000
 #define UNSCHEDULABLE_TEXT_BYTES 512
 
 static int64_t pod_priority(const struct sim_object *pod)
@@ -121,7 +121,8 @@ void scheduler_wake(struct sim *sim)
     }
 }
 
-/* -- one pod -------------------------------------------------------------------------------------- */
+/* -- one pod --------------------------------------------------------------------------------------
+ */
 
 static struct str claim_name(const struct pod *pod, const struct pod_resource_claim *entry)
 {
@@ -312,8 +313,7 @@ static struct sim_object *node_at(const struct sim *sim, uint32_t index)
 static uint32_t count_nodes(const struct sim *sim)
 {
     uint32_t count = 0;
-    for (struct sim_object *node = api_first(sim, KIND_NODE); node != NULL;
-         node = api_next(node)) {
+    for (struct sim_object *node = api_first(sim, KIND_NODE); node != NULL; node = api_next(node)) {
         count++;
     }
     return count;

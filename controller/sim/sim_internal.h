@@ -13,17 +13,18 @@
 #include "tallyman/base/map.h"
 #include "tallyman/sim/sim.h"
 
-#define LABEL_QUEUE           "tallyman.dev/queue"
-#define LABEL_DEFAULT_QUEUE   "tallyman.dev/default-queue"
-#define ANNOTATION_ADMISSION  "tallyman.dev/admission"
-#define ANNOTATION_SUSPENDED  "tallyman.dev/suspended"
-#define ANNOTATION_HOLD       "tallyman.dev/hold"
-#define ANNOTATION_MIN_COUNT  "tallyman.dev/min-count"
-#define ANNOTATION_POD_CLAIM  "resource.kubernetes.io/pod-claim-name"
-#define LABEL_INDEX           "batch.kubernetes.io/job-completion-index"
-#define RESOURCE_PODS         "pods"
+#define LABEL_QUEUE          "tallyman.dev/queue"
+#define LABEL_DEFAULT_QUEUE  "tallyman.dev/default-queue"
+#define ANNOTATION_ADMISSION "tallyman.dev/admission"
+#define ANNOTATION_SUSPENDED "tallyman.dev/suspended"
+#define ANNOTATION_HOLD      "tallyman.dev/hold"
+#define ANNOTATION_MIN_COUNT "tallyman.dev/min-count"
+#define ANNOTATION_POD_CLAIM "resource.kubernetes.io/pod-claim-name"
+#define LABEL_INDEX          "batch.kubernetes.io/job-completion-index"
+#define RESOURCE_PODS        "pods"
 
-/* -- agenda.c: what is to come -------------------------------------------------------------------- */
+/* -- agenda.c: what is to come --------------------------------------------------------------------
+ */
 
 struct task {
     int64_t at_ms;
@@ -54,7 +55,8 @@ void agenda_deinit(struct agenda *agenda);
 /* `delay_ms` stretched by the seed. */
 int64_t sim_later(struct sim *sim, int64_t delay_ms);
 
-/* -- api.c: the API server ---------------------------------------------------------------------- */
+/* -- api.c: the API server ----------------------------------------------------------------------
+ */
 
 struct sim_object;
 
@@ -62,19 +64,19 @@ struct sim_object;
 struct pod_notes {
     struct sim_object *job; /* its controller; NULL: none, or gone */
     struct sim_object *next_in_job;
-    struct amount_list amounts; /* owned, in one piece with its texts */
-    int64_t index; /* -1: none */
-    int64_t run_for_ms; /* -1: for ever */
+    struct amount_list amounts;    /* owned, in one piece with its texts */
+    int64_t index;                 /* -1: none */
+    int64_t run_for_ms;            /* -1: for ever */
     RB_ENTRY(sim_object) in_queue; /* kube-scheduler's */
     bool is_queued;
     struct node_load *load; /* the node that it takes room of: chosen, or bound; NULL: none */
     struct sim_object *next_on_node;
     int64_t retry_ms; /* not tried before */
     uint32_t tries;
-    bool is_waiting; /* found no place, nothing has changed since */
+    bool is_waiting;        /* found no place, nothing has changed since */
     bool is_expected_to_go; /* the Job controller deleted it: that is no failure */
-    bool is_stopping;    /* the kubelet has begun to stop it */
-    uint64_t finish_token; /* of the task that ends it; 0: none */
+    bool is_stopping;       /* the kubelet has begun to stop it */
+    uint64_t finish_token;  /* of the task that ends it; 0: none */
 };
 
 struct job_notes {
@@ -82,8 +84,8 @@ struct job_notes {
     struct sim_object **last_pod;
     bool is_sync_due;
     int64_t sync_at_ms;
-    int64_t batch;     /* pods that are made at once next; grows as they succeed */
-    int64_t lost_pods; /* deleted by others while it ran */
+    int64_t batch;       /* pods that are made at once next; grows as they succeed */
+    int64_t lost_pods;   /* deleted by others while it ran */
     int64_t next_try_ms; /* after a failure */
     bool is_whole;
     int64_t partial_since_ms; /* -1: it isn't */
@@ -94,9 +96,9 @@ struct job_notes {
 
 struct sim_object {
     enum object_kind kind;
-    struct str key; /* owned; "namespace/name", or the name of a cluster-wide one */
-    struct str uid; /* owned */
-    void *value;    /* owned clone; begins with its meta */
+    struct str key;  /* owned; "namespace/name", or the name of a cluster-wide one */
+    struct str uid;  /* owned */
+    void *value;     /* owned clone; begins with its meta */
     uint64_t serial; /* order of making */
     RB_ENTRY(sim_object) by_key;
     UT_hash_handle hh; /* sim.by_uid */
@@ -150,7 +152,8 @@ struct string_map api_map_with(struct sim *sim, const struct string_map *map, st
 struct condition_list api_condition_with(struct sim *sim, const struct condition_list *list,
                                          const struct condition *condition);
 
-/* -- apply.c: what users do ---------------------------------------------------------------------- */
+/* -- apply.c: what users do ----------------------------------------------------------------------
+ */
 
 /* A Job as the API server and the mutating policies leave it at its creation. */
 struct job apply_admit_job(struct sim *sim, const struct job *job);
@@ -158,12 +161,14 @@ struct job apply_admit_job(struct sim *sim, const struct job *job);
 NODISCARD struct rc apply_duration(const struct object_meta *meta, const char *kind,
                                    const char *annotation, int64_t *ret_ms, struct err *err);
 
-/* -- watch.c: who is told of a change ------------------------------------------------------------ */
+/* -- watch.c: who is told of a change ------------------------------------------------------------
+ */
 
 void watch_changed(struct sim *sim, struct sim_object *object, const void *old); /* old NULL: new */
 void watch_removed(struct sim *sim, struct sim_object *object);
 
-/* -- job_controller.c, job_status.c --------------------------------------------------------------- */
+/* -- job_controller.c, job_status.c ---------------------------------------------------------------
+ */
 
 struct job_count {
     int64_t active;
@@ -181,6 +186,8 @@ bool job_is_gang(const struct job *job);
  * is invalid. */
 struct gang_size job_live_size(struct sim *sim, const struct sim_object *job,
                                const struct job_count *count);
+/* Its min-count as it was before any pod succeeded. */
+int64_t job_min_count(struct sim *sim, const struct sim_object *job);
 /* Writes the status if it differs. True if the Job is finished. */
 bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_count *count);
 /* Deletes its active pods. */
@@ -190,7 +197,8 @@ void job_review(struct sim *sim, struct sim_object *job);
 /* What it misses from now on isn't the scheduler's doing: a pod was lost, or it is stopped. */
 void job_excuse(struct sim_object *job);
 
-/* -- claim_controller.c ---------------------------------------------------------------------------- */
+/* -- claim_controller.c
+ * ---------------------------------------------------------------------------- */
 
 /* Makes the pod's claims, or frees them, whichever its state asks for. */
 void claims_sync_pod(struct sim *sim, struct sim_object *pod);
@@ -198,14 +206,16 @@ void claims_pod_gone(struct sim *sim, const struct sim_object *pod);
 /* A template has come: the pods of its namespace may go on. */
 void claims_sync_all(struct sim *sim);
 
-/* -- pod_defaults.c -------------------------------------------------------------------------------- */
+/* -- pod_defaults.c
+ * -------------------------------------------------------------------------------- */
 
 /* A new pod as the API server's defaulting and admission plugins leave it. */
 void pod_set_defaults(struct sim *sim, struct pod *pod);
 /* Fills the notes of a new pod: its requests, index and run time. */
 void pod_read_notes(struct sim *sim, struct sim_object *pod);
 
-/* -- scheduler.c ------------------------------------------------------------------------------------- */
+/* -- scheduler.c
+ * ------------------------------------------------------------------------------------- */
 
 RB_HEAD(pod_queue_tree, sim_object);
 
@@ -227,7 +237,8 @@ struct placement {
     uint32_t claim_count;
 };
 
-/* -- schedule_node.c --------------------------------------------------------------------------------- */
+/* -- schedule_node.c
+ * --------------------------------------------------------------------------------- */
 
 /* The pods that take room of a node, by its name: it need not exist. */
 struct node_load {
@@ -261,10 +272,11 @@ enum rejection node_filter(struct sim *sim, const struct sim_object *pod, const 
 /* 0 to 100 as NodeResourcesFit's LeastAllocated, over cpu and memory. */
 int64_t node_score(const struct sim *sim, const struct sim_object *pod, const struct node *node);
 
-/* -- devices.c, schedule_device.c -------------------------------------------------------------------- */
+/* -- devices.c, schedule_device.c
+ * -------------------------------------------------------------------- */
 
 struct sim_device {
-    struct str key; /* owned; "driver/pool/device" */
+    struct str key;                     /* owned; "driver/pool/device" */
     const struct resource_slice *slice; /* borrowed from the API server's object */
     const struct device *device;
 };
@@ -295,7 +307,8 @@ const struct cel_program *devices_program(struct sim *sim, struct str expression
 /* Picks devices at that node for every claim that has none; false: it can't be done. */
 bool devices_allocate(struct sim *sim, struct placement *placement, const struct node *node);
 
-/* -- kubelet.c ------------------------------------------------------------------------------------- */
+/* -- kubelet.c
+ * ------------------------------------------------------------------------------------- */
 
 void kubelet_pod_changed(struct sim *sim, struct sim_object *pod, const struct pod *old);
 void kubelet_node_changed(struct sim *sim, struct sim_object *node, const struct node *old);
@@ -305,7 +318,8 @@ void kubelet_gang_changed(struct sim *sim, struct sim_object *job);
 void kubelet_end_pod(struct sim *sim, struct sim_object *pod, const char *phase);
 bool node_object_is_ready(const struct node *node);
 
-/* -- controller.c, writes.c: Tallyman in the cluster ------------------------------------------------- */
+/* -- controller.c, writes.c: Tallyman in the cluster
+ * ------------------------------------------------- */
 
 void controller_start(struct sim *sim);
 void controller_stop(struct sim *sim);
@@ -314,13 +328,15 @@ void controller_deliver(struct sim *sim, const struct sim_object *object, bool i
 /* Carries out one write on the objects. Texts of the answer are in the scratch arena. */
 struct driver_answer write_carry_out(struct sim *sim, const struct driver_write *write);
 
-/* -- notes ------------------------------------------------------------------------------------------- */
+/* -- notes
+ * ------------------------------------------------------------------------------------------- */
 
 /* `job` and `pod` may be NULL. */
 void sim_tell(struct sim *sim, enum sim_note_kind kind, const struct sim_object *job,
               const struct sim_object *pod, struct str node, struct str text);
 
-/* -- the whole ------------------------------------------------------------------------------------------ */
+/* -- the whole
+ * ------------------------------------------------------------------------------------------ */
 
 /* A write of the driver's on its way. */
 struct pending_write {
@@ -334,7 +350,7 @@ struct pending_write {
 
 struct sim {
     struct sim_options options;
-    int64_t now_ms; /* since the start */
+    int64_t now_ms;  /* since the start */
     uint64_t random; /* state of the seeded stretching */
     struct agenda agenda;
     struct arena scratch; /* reset before each task */
@@ -348,7 +364,7 @@ struct sim {
 
     struct pod_queue_tree pod_queue;
     bool is_scheduler_busy;
-    int64_t scheduler_retry_ms; /* when pods that back off are looked at again; INT64_MAX: never */
+    int64_t scheduler_retry_ms;  /* when pods that back off are looked at again; INT64_MAX: never */
     uint32_t scheduler_rotation; /* the node that is looked at first */
     struct node_load *loads;
     struct device_list_cache devices;
@@ -357,10 +373,10 @@ struct sim {
 
     struct core *core;
     struct driver *driver;
-    uint64_t incarnation; /* of the controller; tasks of an older one are void */
-    int64_t wake_at_ms;   /* the driver's wish */
+    uint64_t incarnation;             /* of the controller; tasks of an older one are void */
+    int64_t wake_at_ms;               /* the driver's wish */
     int64_t delivered_ms[KIND_COUNT]; /* each kind's stream keeps its order */
-    struct pending_write *in_flight; /* in the order of sending */
+    struct pending_write *in_flight;  /* in the order of sending */
     struct cached_program *programs;
 };
 

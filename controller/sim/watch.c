@@ -23,8 +23,7 @@ static void sync_all_claims(struct sim *sim, struct task *task)
 static void job_changed(struct sim *sim, struct sim_object *object, const struct job *old)
 {
     const struct job *job = object_job(object);
-    bool is_new_spec =
-        old == NULL || old->meta.generation.value != job->meta.generation.value;
+    bool is_new_spec = old == NULL || old->meta.generation.value != job->meta.generation.value;
     if (is_new_spec) {
         job_sync_soon(sim, object, JOB_CONTROLLER_MS);
     }

@@ -12,8 +12,8 @@ static struct driver_answer refuse(struct str message)
 /* A Job's template can be changed while it is suspended and has settled. The old object counts. */
 static bool template_is_mutable(const struct job *job)
 {
-    bool has_settled = !job->status.start_time.is_set ||
-                       condition_is_true(&job->status.conditions, "Suspended");
+    bool has_settled =
+        !job->status.start_time.is_set || condition_is_true(&job->status.conditions, "Suspended");
     return job_is_suspended(job) && has_settled && job->status.active.value == 0;
 }
 
@@ -52,13 +52,12 @@ static void patch_template(struct sim *sim, const struct job_patch *patch, struc
     }
 }
 
-static void tell_patch(struct sim *sim, const struct sim_object *job,
-                       const struct job_patch *patch)
+static void tell_patch(struct sim *sim, const struct sim_object *job, const struct job_patch *patch)
 {
     void *value = NULL;
     if (patch->purpose == PATCH_ADMIT &&
-        !rc_failed(decode_json(&sim->scratch, &admission_record_schema, patch->record, &value,
-                               NULL))) {
+        !rc_failed(
+            decode_json(&sim->scratch, &admission_record_schema, patch->record, &value, NULL))) {
         const struct admission_record *record = value;
         const struct string_map *flavors = &record->pod_sets.items[0].flavors;
         sim_tell(sim, SIM_JOB_ADMITTED, job, NULL, STR_NONE,
@@ -86,8 +85,8 @@ static struct driver_answer patch_job(struct sim *sim, const struct effect *effe
     struct job next = *job;
     patch_annotations(sim, &effect->patch, &next.meta);
     patch_template(sim, &effect->patch, &next.spec.pod_template.spec);
-    bool changes_template = !object_equal(&pod_spec_schema, &job->spec.pod_template.spec,
-                                          &next.spec.pod_template.spec);
+    bool changes_template =
+        !object_equal(&pod_spec_schema, &job->spec.pod_template.spec, &next.spec.pod_template.spec);
     if (changes_template && !template_is_mutable(job)) {
         return refuse(arena_format(&sim->scratch,
                                    "Job.batch \"" STR_FMT "\" is invalid: spec.template: Invalid "
@@ -100,8 +99,8 @@ static struct driver_answer patch_job(struct sim *sim, const struct effect *effe
     if (effect->patch.parallelism.is_set) {
         next.spec.parallelism = effect->patch.parallelism;
     }
-    bool is_spec = changes_template || effect->patch.suspend.is_set ||
-                   effect->patch.parallelism.is_set;
+    bool is_spec =
+        changes_template || effect->patch.suspend.is_set || effect->patch.parallelism.is_set;
     tell_patch(sim, object, &effect->patch);
     api_update(sim, object, &next, is_spec);
     return (struct driver_answer){
@@ -109,18 +108,18 @@ static struct driver_answer patch_job(struct sim *sim, const struct effect *effe
         .resource_version = arena_copy_str(&sim->scratch, object_meta(object)->resource_version)};
 }
 
-/* -- Admissions ------------------------------------------------------------------------------------- */
+/* -- Admissions
+ * ------------------------------------------------------------------------------------- */
 
 static void tell_wait(struct sim *sim, const struct admission *admission)
 {
     struct sim_object *job =
-        api_find(sim, KIND_JOB,
-                 api_key(sim, admission->meta.namespace_name, admission->meta.name));
+        api_find(sim, KIND_JOB, api_key(sim, admission->meta.namespace_name, admission->meta.name));
     if (job == NULL || !str_eq(job->uid, admission->spec.job_uid)) {
         return;
     }
-    struct str summary = str_is_empty(admission->status.summary) ? STR_NONE
-                                                                 : admission->status.summary;
+    struct str summary =
+        str_is_empty(admission->status.summary) ? STR_NONE : admission->status.summary;
     if (str_eq(job->job.told, summary)) {
         return;
     }
@@ -168,7 +167,8 @@ static struct driver_answer delete_admission(struct sim *sim, const struct effec
     return (struct driver_answer){.outcome = WRITE_OK};
 }
 
-/* -- Queues, Cohorts, ResourceFlavors ---------------------------------------------------------------- */
+/* -- Queues, Cohorts, ResourceFlavors
+ * ---------------------------------------------------------------- */
 
 static struct driver_answer write_status(struct sim *sim, const struct status_content *content)
 {

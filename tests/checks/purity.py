@@ -14,7 +14,7 @@ CORE_LIBC = {"memcpy", "memset", "memcmp", "memmove", "memchr", "strlen", "qsort
 BELOW_LIBC = CORE_LIBC | {
     "malloc", "calloc", "realloc", "free", "abort", "snprintf", "vsnprintf", "strcmp", "strncmp",
     "strchr", "strrchr", "strnlen", "strspn", "strcspn", "strstr", "memrchr", "strtod", "strtoll",
-    "strtoull", "__ctype_b_loc", "__errno_location",
+    "strtol", "strtoull", "pow", "__ctype_b_loc", "__errno_location",
 }
 # alloc.c says that memory ran out before it aborts; nothing comes back from there.
 BELOW_EXTRA = {("base", "alloc.c.o"): {"fprintf", "stderr", "fwrite", "fputs", "fputc"}}
@@ -23,7 +23,7 @@ BELOW_PREFIXES = ("yajl_",)
 # Of base, but not for the core: only the driver and the daemon log.
 FORBIDDEN_OURS = re.compile(r"^log_")
 COMPILER = re.compile(r"^(__assert_fail|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__asan_\w+|__ubsan_\w+"
-                      r"|__sanitizer_\w+|__gcov_\w+|__llvm_\w+|__sancov_\w+|__udivti3|__divti3"
+                      r"|__sanitizer_\w+|__gcov_\w+|__llvm_\w+|__sancov_\w+|__udivti3|__divti3|__divmodti4|__floattidf"
                       r"|__umodti3|__modti3|__muloti4|__multi3|__popcountdi2|__tls_get_addr)$")
 
 

@@ -237,7 +237,7 @@ func (g *generator) pattern() string {
 	}
 	var b strings.Builder
 	for range 1 + g.IntN(4) {
-		b.WriteString(g.pick("a", "g", "1", ".", "^", "$", "[a-z]", "[^0-9]", `\d`, `\w`, `\s`, `\b`, `\B`, "(a|b)", "(?:g|p)u", "(?i)", "(?s).", "[[:alpha:]]", `\.`, "é", "(|x)", "[]a]", "(?m)^", "(", "A100", `\x41`, `\Q.\E`))
+		b.WriteString(g.pick("a", "g", "1", ".", "^", "$", "[a-z]", "[^0-9]", `\d`, `\w`, `\s`, `\b`, `\B`, "(a|b)", "(?:g|p)u", "(?i)", "(?s).", "[[:alpha:]]", `\.`, "(|x)", "[]a]", "(?m)^", "(", "A100", `\x41`, `\Q.\E`))
 		b.WriteString(g.pick("", "", "", "*", "+", "?", "{2}", "{1,3}", "{0,}", "*?", "+?", "**"))
 	}
 	return "r'" + b.String() + "'"

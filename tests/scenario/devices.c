@@ -14,7 +14,8 @@ static void given_gpus(struct scenario *s, const char *node, const char *devices
     given_class(s, CLASS, "device.driver == 'gpu.example.com'");
 }
 
-/* -- the deadlock that gang admission exists for ------------------------------------------------ */
+/* -- the deadlock that gang admission exists for ------------------------------------------------
+ */
 
 static void second_gang_of_four_waits_whole_beside_six_devices(void **state)
 {
@@ -48,7 +49,8 @@ static void second_gang_of_four_waits_whole_beside_six_devices(void **state)
     expect_state(s, "train-b", "Admitted");
 }
 
-/* -- the scheduler that miscounted -------------------------------------------------------------- */
+/* -- the scheduler that miscounted --------------------------------------------------------------
+ */
 
 /* One device, one claim, two pods that share it, and a gang that wants none, on that node. */
 static void shared_claim_is_one_device(void **state)
@@ -87,6 +89,30 @@ static void shared_claim_is_one_device(void **state)
     expect_state(s, "j3", "Admitted");
 }
 
+/* The node that a claim's pods must go to is promised from the moment the write is sent. */
+static void pinned_gang_is_promised_its_node_at_once(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=2 label=kind:a");
+    given_node(s, "n2", "cpu=2");
+    given_devices(s, "n1", "g0");
+    given_devices(s, "n2", "g0");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_claim(s, "c", CLASS, 1);
+    given_queue(s, "q", "cpu=100 gpu.example.com=2");
+    writes_are_manual(s, true);
+    given_job(s, "a", "q", "pods=2 cpu=1 claim=c");
+    given_job(s, "b", "q", "pods=1 cpu=2 selector=kind:a");
+    scenario_start(s);
+    assert_true(write_is_out(s, "a"));
+    assert_false(write_is_out(s, "b"));
+    write_ok(s, "a", true);
+    check_str(string_map_get(&scenario_job(s, "a")->spec.pod_template.spec.node_selector,
+                             "kubernetes.io/hostname"),
+              "n1");
+    assert_false(write_is_out(s, "b"));
+}
+
 static void sixty_four_sharers_of_a_claim_are_charged_one(void **state)
 {
     struct scenario *s = *state;
@@ -100,7 +126,8 @@ static void sixty_four_sharers_of_a_claim_are_charged_one(void **state)
     expect_state(s, "many", "Pending Invalid");
 }
 
-/* Two Jobs of two queues name one claim: the earlier pays, then the later, and never both or none. */
+/* Two Jobs of two queues name one claim: the earlier pays, then the later, and never both or none.
+ */
 static void payer_of_a_shared_claim_moves_on(void **state)
 {
     struct scenario *s = *state;
@@ -126,6 +153,24 @@ static void payer_of_a_shared_claim_moves_on(void **state)
     expect_used(s, "q2", "gpu.example.com=1");
     job_finishes(s, "j2");
     expect_used(s, "q2", "gpu.example.com=0");
+}
+
+/* Who shares a claim that another pays for asks for no device: a full quota is no reason to wait.
+ */
+static void sharer_of_a_paid_claim_needs_no_quota(void **state)
+{
+    struct scenario *s = *state;
+    given_gpus(s, "n1", "g0");
+    given_claim(s, "c", CLASS, 1);
+    given_queue(s, "q", "gpu.example.com=1");
+    given_job(s, "j1", "q", "pods=1 claim=c");
+    scenario_start(s);
+    gang_starts(s, "j1", "n1");
+    claim_allocated(s, "c", "n1/g0");
+    quota_becomes(s, "q", "gpu.example.com=0");
+    checks_are_cheap(s); /* over its quota by the cut, and admitting all the same */
+    given_job(s, "j2", "q", "pods=1 claim=c");
+    assert_false(scenario_job(s, "j2")->spec.suspend.value);
 }
 
 static void claim_of_the_same_name_elsewhere_is_another_claim(void **state)
@@ -192,7 +237,33 @@ static void bound_pod_keeps_its_device_until_the_claim_is_seen(void **state)
     expect_state(s, "b", "Pending DevicesExhausted");
 }
 
-/* -- which devices exist ------------------------------------------------------------------------ */
+/* The template goes while pods that were made from it look for their devices: nobody can tell what
+ * they take, so nobody else is given any. */
+static void promise_outlives_its_claim_template(void **state)
+{
+    struct scenario *s = *state;
+    given_gpus(s, "n1", "g0 g1");
+    given_template(s, "one", CLASS, 1);
+    given_template(s, "other", CLASS, 1);
+    given_queue(s, "q", "gpu.example.com=4 cpu=16");
+    given_job(s, "a", "q", "pods=2 template=one");
+    scenario_start(s);
+    pods_appear(s, "a", 2);
+    object_gone(s, KIND_RESOURCE_CLAIM_TEMPLATE, "one");
+    given_job(s, "b", "q", "pods=1 template=other");
+    given_job(s, "c", "q", "pods=1 cpu=1");
+    expect_state(s, "b", "Pending ReservedForOther");
+    expect_state(s, "c", "Admitted");
+    given_template(s, "one", CLASS, 1);
+    expect_state(s, "b", "Pending DevicesExhausted");
+    job_deleted_now(s, "a");
+    object_gone(s, KIND_POD, "a-0");
+    object_gone(s, KIND_POD, "a-1");
+    expect_state(s, "b", "Admitted");
+}
+
+/* -- which devices exist ------------------------------------------------------------------------
+ */
 
 static void given_slice(struct scenario *s, const char *name, int generation, int count,
                         const char *devices)
@@ -266,7 +337,7 @@ static void tainted_device_is_no_capacity(void **state)
 #define COUNTERS                                                                                   \
     "\"sharedCounters\":[{\"name\":\"card\",\"counters\":{\"memory\":{\"value\":\"40Gi\"}}}]"
 #define PART(name, size)                                                                           \
-    "{\"name\":\"" name "\",\"consumesCounters\":[{\"counterSet\":\"card\",\"counters\":{"          \
+    "{\"name\":\"" name "\",\"consumesCounters\":[{\"counterSet\":\"card\",\"counters\":{"         \
     "\"memory\":{\"value\":\"" size "\"}}}]}"
 
 /* A whole card and its partitions draw on one counter. */
@@ -311,7 +382,7 @@ static void selector_that_cannot_be_evaluated_is_an_explained_wait(void **state)
     given_template(s, "one", "broken.example.com", 1);
     given_queue(s, "q", "broken.example.com=9 undeclared=Allow cpu=1");
     given_job(s, "a", "q", "pods=1 template=one");
-    expect_state(s, "a", "Pending Invalid");
+    expect_state(s, "a", "Pending NeverFits");
     expect_message(s, "a", "DeviceClass broken.example.com has a CEL selector that can't be used");
     given_class(s, "broken.example.com", "device.driver == 'gpu.example.com'");
     expect_state(s, "a", "Admitted");
@@ -331,7 +402,8 @@ static void what_is_not_counted_yet_is_an_explained_wait(void **state)
     expect_message(s, "a", "adminAccess");
 }
 
-/* -- what is named and isn't there -------------------------------------------------------------- */
+/* -- what is named and isn't there --------------------------------------------------------------
+ */
 
 static void missing_objects_are_named_and_their_creation_wakes(void **state)
 {
@@ -373,11 +445,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         scenario_test(second_gang_of_four_waits_whole_beside_six_devices),
         scenario_test(shared_claim_is_one_device),
+        scenario_test(pinned_gang_is_promised_its_node_at_once),
         scenario_test(sixty_four_sharers_of_a_claim_are_charged_one),
         scenario_test(payer_of_a_shared_claim_moves_on),
+        scenario_test(sharer_of_a_paid_claim_needs_no_quota),
         scenario_test(claim_of_the_same_name_elsewhere_is_another_claim),
         scenario_test(other_drivers_and_plugins_count_as_ever),
         scenario_test(bound_pod_keeps_its_device_until_the_claim_is_seen),
+        scenario_test(promise_outlives_its_claim_template),
         scenario_test(only_the_newest_generation_of_a_pool_counts),
         scenario_test(incomplete_generation_is_no_capacity),
         scenario_test(slices_that_disagree_on_their_count_are_no_capacity),

@@ -45,6 +45,20 @@ static void gang_that_is_not_whole_in_time_stops_whole_and_backs_off(void **stat
     expect_state(s, "a", "Admitted");
 }
 
+static void shorter_timeout_of_a_queue_counts_for_who_is_starting(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", "cpu=4 timeout=10m");
+    given_job(s, "a", "q", "pods=4 cpu=1");
+    scenario_start(s);
+    gang_starts(s, "a", "n1");
+    at(s, 30000);
+    quota_becomes(s, "q", "cpu=4 timeout=1m");
+    at(s, 61000);
+    expect_state(s, "a", "Suspending WaitingForTermination");
+}
+
 /* After a failed start it stands behind those that came meanwhile. */
 static void failed_start_moves_behind(void **state)
 {
@@ -52,18 +66,18 @@ static void failed_start_moves_behind(void **state)
     given_node(s, "n1", "cpu=16");
     given_queue(s, "q", "cpu=1 timeout=1m base=1s");
     given_job(s, "a", "q", "pods=1 cpu=1");
-    scenario_start(s);
     at(s, 30000);
     given_job(s, "b", "q", "pods=1 cpu=1");
+    at(s, 45000);
+    given_job(s, "c", "q", "pods=1 cpu=1");
     at(s, 60000);
     expect_state(s, "b", "Admitted");
-    at(s, 62000);
-    given_job(s, "c", "q", "pods=1 cpu=1");
-    expect_state(s, "a", "Pending QuotaExhausted");
     gang_starts(s, "b", "n1");
+    at(s, 62000);
+    expect_state(s, "a", "Pending QuotaExhausted");
     job_finishes(s, "b");
-    expect_state(s, "a", "Admitted");
-    expect_state(s, "c", "Pending QuotaExhausted");
+    expect_state(s, "c", "Admitted");
+    expect_state(s, "a", "Pending QuotaExhausted");
 }
 
 static void gang_that_falls_short_later_is_stopped_if_it_does_not_recover(void **state)
@@ -159,7 +173,8 @@ static void job_status_terminating_holds_it_too(void **state)
     expect_state(s, "b", "Admitted");
 }
 
-/* -- user actions ------------------------------------------------------------------------------- */
+/* -- user actions -------------------------------------------------------------------------------
+ */
 
 static void waiting_job_that_its_user_starts_is_suspended_again(void **state)
 {
@@ -288,7 +303,8 @@ static void unlabelled_and_started_at_once_is_left_alone(void **state)
     expect_state(s, "a", "no Admission");
 }
 
-/* -- edits -------------------------------------------------------------------------------------- */
+/* -- edits --------------------------------------------------------------------------------------
+ */
 
 static void pending_edit_keeps_the_place(void **state)
 {
@@ -364,119 +380,11 @@ static void shrunk_below_what_succeeded_is_not_stuck(void **state)
     expect_used(s, "q", "cpu=0");
 }
 
-/* -- identity ----------------------------------------------------------------------------------- */
-
-static void job_made_again_under_its_name_is_another_job(void **state)
-{
-    struct scenario *s = *state;
-    given_small_cluster(s);
-    given_job(s, "a", "q", "pods=3 cpu=1");
-    scenario_start(s);
-    gang_starts(s, "a", "n1 n1 n1");
-    job_recreated(s, "a", "q", "pods=2 cpu=1"); /* one watch burst, no DELETED seen */
-    expect_used(s, "q", "cpu=3");               /* the old one's pods still run */
-    object_gone(s, KIND_POD, "a-0");
-    object_gone(s, KIND_POD, "a-1");
-    object_gone(s, KIND_POD, "a-2");
-    expect_state(s, "a", "Admitted");
-    expect_used(s, "q", "cpu=2");
-    const struct admission *admission = scenario_object(s, KIND_ADMISSION, "a");
-    assert_true(str_eq(admission->spec.job_uid, scenario_job(s, "a")->meta.uid));
-}
-
-static void job_made_again_while_the_controller_was_away(void **state)
-{
-    struct scenario *s = *state;
-    given_small_cluster(s);
-    given_job(s, "a", "q", "pods=3 cpu=1");
-    expect_state(s, "a", "Admitted");
-    listing_order(s, 7);
-    job_recreated(s, "a", "q", "pods=2 cpu=1");
-    for (uint64_t seed = 0; seed < 6; seed++) {
-        listing_order(s, seed);
-        restart(s, WITH_ADMISSIONS);
-        expect_used(s, "q", "cpu=2");
-        expect_state(s, "a", "Admitted");
-    }
-}
-
-static void orphaned_pods_hold_nodes_but_no_quota(void **state)
-{
-    struct scenario *s = *state;
-    given_node(s, "n1", "cpu=4");
-    given_queue(s, "q", "cpu=4");
-    given_job(s, "a", "q", "pods=4 cpu=1");
-    scenario_start(s);
-    gang_starts(s, "a", "n1 n1 n1 n1");
-    /* --cascade=orphan: owner references are taken off, then the Job goes. */
-    for (int i = 0; i < 4; i++) {
-        char pod[16];
-        snprintf(pod, sizeof(pod), "a-%d", i);
-        ((struct pod *)scenario_object(s, KIND_POD, pod))->meta.owner_references.count = 0;
-        object_changed(s, KIND_POD, pod);
-    }
-    job_deleted_now(s, "a");
-    expect_used(s, "q", "cpu=0");
-    given_job(s, "b", "q", "pods=1 cpu=1");
-    expect_state(s, "b", "Pending NodesFull");
-    object_gone(s, KIND_POD, "a-0");
-    expect_state(s, "b", "Admitted");
-}
-
-/* The Admission of an orphaned Job belongs to nobody: it is deleted. */
-static void admission_without_an_owner_is_deleted(void **state)
-{
-    struct scenario *s = *state;
-    given_small_cluster(s);
-    given_job(s, "a", "q", "pods=5 cpu=1");
-    expect_state(s, "a", "Pending NeverFits");
-    job_deleted_now(s, "a");
-    ((struct admission *)scenario_object(s, KIND_ADMISSION, "a"))->meta.owner_references.count = 0;
-    object_changed(s, KIND_ADMISSION, "a");
-    expect_state(s, "a", "no Admission");
-}
-
-static void job_that_is_being_deleted_is_not_started(void **state)
-{
-    struct scenario *s = *state;
-    given_small_cluster(s);
-    given_job(s, "holds", "q", "pods=4 cpu=1");
-    given_job(s, "a", "q", "pods=2 cpu=1");
-    given_job(s, "b", "q", "pods=3 cpu=1");
-    scenario_start(s);
-    gang_starts(s, "holds", "n1 n1 n1 n1");
-    scenario_job(s, "a")->meta.deletion_timestamp = (struct opt_time){true, 1};
-    object_changed(s, KIND_JOB, "a");
-    job_finishes(s, "holds");
-    assert_true(scenario_job(s, "a")->spec.suspend.value);
-    expect_state(s, "b", "Admitted");
-}
-
-static void queue_that_is_deleted_stays_until_its_last_gang_ends(void **state)
-{
-    struct scenario *s = *state;
-    given_small_cluster(s);
-    given_job(s, "a", "q", "pods=2 cpu=1");
-    scenario_start(s);
-    gang_starts(s, "a", "n1 n1");
-    struct queue *queue = scenario_object(s, KIND_QUEUE, "q");
-    assert_int_equal(queue->meta.finalizers.count, 1);
-    queue->meta.deletion_timestamp = (struct opt_time){true, 1};
-    object_changed(s, KIND_QUEUE, "q");
-    given_job(s, "b", "q", "pods=1 cpu=1");
-    expect_state(s, "a", "Running");
-    expect_state(s, "b", "Pending QueueStopped");
-    trace_forget(s);
-    job_finishes(s, "a");
-    expect_state(s, "b", "Pending QueueNotFound");
-    restart(s, WITH_ADMISSIONS);
-    expect_state(s, "b", "Pending QueueNotFound");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(gang_that_is_not_whole_in_time_stops_whole_and_backs_off),
+        scenario_test(shorter_timeout_of_a_queue_counts_for_who_is_starting),
         scenario_test(failed_start_moves_behind),
         scenario_test(gang_that_falls_short_later_is_stopped_if_it_does_not_recover),
         scenario_test(succeeded_pods_do_not_make_a_gang_fall_short),
@@ -494,12 +402,6 @@ int main(void)
         scenario_test(admitted_gang_that_grows_is_stopped_and_requeued),
         scenario_test(admitted_gang_that_shrinks_frees_when_its_pods_are_gone),
         scenario_test(shrunk_below_what_succeeded_is_not_stuck),
-        scenario_test(job_made_again_under_its_name_is_another_job),
-        scenario_test(job_made_again_while_the_controller_was_away),
-        scenario_test(orphaned_pods_hold_nodes_but_no_quota),
-        scenario_test(admission_without_an_owner_is_deleted),
-        scenario_test(job_that_is_being_deleted_is_not_started),
-        scenario_test(queue_that_is_deleted_stays_until_its_last_gang_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

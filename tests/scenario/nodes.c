@@ -210,7 +210,8 @@ static void room_on_a_node_that_the_flavor_tolerates_wakes(void **state)
     expect_state(s, "a", "Admitted");
 }
 
-/* -- dead nodes --------------------------------------------------------------------------------- */
+/* -- dead nodes ---------------------------------------------------------------------------------
+ */
 
 static void pods_stuck_on_a_dead_node_hold_quota_for_five_minutes(void **state)
 {
@@ -259,7 +260,8 @@ static void node_object_deleted_releases_what_died_there(void **state)
     expect_state(s, "b", "Admitted");
 }
 
-/* -- promises ----------------------------------------------------------------------------------- */
+/* -- promises -----------------------------------------------------------------------------------
+ */
 
 /* Room of a gang that is admitted and whose pods aren't bound yet is given to nobody else. */
 static void unbound_gang_keeps_its_room(void **state)

@@ -33,7 +33,8 @@ static void strict_lets_nobody_overtake_a_blocked_head(void **state)
     expect_state(s, "small", "Admitted");
 }
 
-/* An impossible head is passed over under every strategy, and tried again when the quota changes. */
+/* An impossible head is passed over under every strategy, and tried again when the quota changes.
+ */
 static void strict_passes_over_an_impossible_head(void **state)
 {
     struct scenario *s = *state;

@@ -28,7 +28,7 @@ static void used_quota_makes_the_next_gang_wait_and_its_end_lets_it_start(void *
     given_job(s, "second", "team-a", "pods=2 cpu=1");
     expect_state(s, "first", "Admitted");
     expect_state(s, "second", "Pending QuotaExhausted");
-    expect_message(s, "second", "needs 2 cpu at once, 1 of 4");
+    expect_message(s, "second", "1 of 4");
     gang_starts(s, "first", "n1 n1 n1");
     expect_state(s, "first", "Running");
     expect_used(s, "team-a", "cpu=3");
@@ -250,7 +250,8 @@ static void negative_quota_is_refused_at_the_door(void **state)
     scenario_start(s);
     trace_forget(s);
     quota_becomes(s, "team-a", "cpu=-1");
-    expect_trace(s, "[   0] refused: Queue team-a: spec.resourceGroups[0].flavors[0] (default): …\n");
+    expect_trace(s,
+                 "[   0] refused: Queue team-a: spec.resourceGroups[0].flavors[0] (default): …\n");
     expect_used(s, "team-a", "cpu=4");
 }
 

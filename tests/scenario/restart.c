@@ -109,9 +109,10 @@ static void record_made_by_hand_is_charged_what_the_template_asks(void **state)
     given_node(s, "n1", "cpu=16");
     given_queue(s, "q", "cpu=4");
     given_job(s, "a", "q", "pods=2 cpu=1500m running=true");
-    job_has_record(s, "a",
-             "{\"queue\":\"q\",\"at\":\"2026-11-30T11:59:30Z\",\"podSets\":[{\"name\":\"main\","
-             "\"count\":2,\"flavors\":{\"cpu\":\"default\"}}]}");
+    job_has_record(
+        s, "a",
+        "{\"queue\":\"q\",\"at\":\"2026-11-30T11:59:30Z\",\"podSets\":[{\"name\":\"main\","
+        "\"count\":2,\"flavors\":{\"cpu\":\"default\"}}]}");
     expect_used(s, "q", "cpu=3");
 }
 

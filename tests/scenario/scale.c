@@ -1,4 +1,5 @@
-/* What an event costs: with thousands of parked gangs, only those are visited that it could free. */
+/* What an event costs: with thousands of parked gangs, only those are visited that it could free.
+ */
 #include <stdio.h>
 
 #include "support/check.h"
@@ -95,7 +96,6 @@ static void queue_drains_to_its_last_gang(void **state)
     assert_int_equal(counts.events, 299);
     assert_true(counts.gangs_visited <= 2 * 300);
     /* Admitted, Running, Finished of each, and positions of the first hundred every ten seconds. */
-    check_i64(counts.admission_writes, 1);
     assert_true(counts.admission_writes <= 3 * 300 + 31 * 100);
 }
 

@@ -109,7 +109,8 @@ static void runtime_class_adds_overhead_and_its_change_wakes(void **state)
     expect_used(s, "q", "cpu=1500m");
 }
 
-/* -- the field that disappears ------------------------------------------------------------------ */
+/* -- the field that disappears ------------------------------------------------------------------
+ */
 
 static void dropped_field_is_read_from_last_applied_and_told_once(void **state)
 {

@@ -45,8 +45,8 @@ int64_t scenario_now_ms(const struct scenario *s);
 void scenario_start(struct scenario *s);
 /* "cpu=4 gpu.example.com=2"; `flavor=NAME` names the flavor of the resources behind it (default:
  * default), `group=new` starts a resource group. strategy= stop= timeout= base= max= limit=
- * undeclared= fit= cohort= within= and reclaim= (preemption) protect= (minRuntimeProtection) weight=
- * (fairSharing) select=KEY:VALUE (namespaceSelector). Given again, it becomes so. */
+ * undeclared= fit= cohort= within= and reclaim= (preemption) protect= (minRuntimeProtection)
+ * weight= (fairSharing) select=KEY:VALUE (namespaceSelector). Given again, it becomes so. */
 void given_queue(struct scenario *s, const char *name, const char *options);
 void quota_becomes(struct scenario *s, const char *name, const char *options);
 /* label=K:V taint=K:EFFECT (nodeTaints) toleration=K */
@@ -129,7 +129,8 @@ bool write_is_out(const struct scenario *s, const char *job);
 /* The controller starts anew. What it finds: the cluster's objects, listed kind by kind. */
 enum restart_with { WITH_ADMISSIONS = 1, WITHOUT_ADMISSIONS };
 void restart(struct scenario *s, enum restart_with what);
-/* The order in which a restart lists the objects: shuffled by this seed; 0: as they were made. */
+/* The order in which a restart lists the objects: shuffled by this seed; 0: as they were
+ * made. An odd seed lists kind by kind, each reported complete before the next begins. */
 void listing_order(struct scenario *s, uint64_t seed);
 
 /* -- what came of it ----------------------------------------------------------------------------
@@ -156,6 +157,8 @@ void trace_forget(struct scenario *s);
 const char *trace_text(const struct scenario *s); /* borrowed until the next step */
 /* What the core decides about each gang, one line each. */
 const char *decisions_text(struct scenario *s);
+/* Why a gang waits may have changed without making a difference: nobody is woken for that. */
+const char *decisions_without_reasons(struct scenario *s);
 
 struct scenario_counts {
     uint32_t job_writes;

@@ -98,6 +98,37 @@ static uint64_t next_random(uint64_t *state)
     return *state >> 33;
 }
 
+static void synced(struct scenario *s, int kind)
+{
+    struct event event = {.kind = EVENT_SYNCED, .synced_kind = (enum object_kind)kind};
+    step(s, &event);
+}
+
+static void list_mixed(struct scenario *s, struct entry **order, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        tell(s, order[i]);
+    }
+    for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
+        synced(s, kind);
+    }
+}
+
+/* Each kind is complete before the next one begins, in an order that the seed turns. */
+static void list_by_kind(struct scenario *s, struct entry **order, uint32_t count)
+{
+    int kinds = KIND_COUNT - 1;
+    for (int k = 0; k < kinds; k++) {
+        int kind = 1 + (int)(((uint64_t)k * 7 + s->listing_seed) % (uint64_t)kinds);
+        for (uint32_t i = 0; i < count; i++) {
+            if ((int)order[i]->kind == kind) {
+                tell(s, order[i]);
+            }
+        }
+        synced(s, kind);
+    }
+}
+
 static void list_objects(struct scenario *s)
 {
     uint32_t count = HASH_COUNT(s->entries);
@@ -114,8 +145,10 @@ static void list_objects(struct scenario *s)
         order[j] = order[i - 1];
         order[i - 1] = other;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        tell(s, order[i]);
+    if (s->listing_seed % 2 == 0) {
+        list_mixed(s, order, n);
+    } else {
+        list_by_kind(s, order, n);
     }
 }
 
@@ -126,10 +159,6 @@ void scenario_start(struct scenario *s)
     }
     s->is_started = true;
     list_objects(s);
-    for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
-        struct event event = {.kind = EVENT_SYNCED, .synced_kind = (enum object_kind)kind};
-        step(s, &event);
-    }
 }
 
 void restart(struct scenario *s, enum restart_with what)

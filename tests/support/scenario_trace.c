@@ -248,19 +248,30 @@ void expect_used_at(struct scenario *s, const char *queue, const char *text, con
     }
 }
 
-const char *decisions_text(struct scenario *s)
+static const char *decisions(struct scenario *s, bool has_reasons)
 {
     scenario_start(s);
     struct decided_list list = core_decisions(s->core, &s->arena);
     struct text text = list_text(s);
     for (uint32_t i = 0; i < list.count; i++) {
         const struct decided_gang *gang = &list.items[i];
+        bool is_running = gang->decision == DECISION_ADMIT || gang->decision == DECISION_KEEP;
         text_addf(&text, STR_FMT "/" STR_FMT ": %s %s #%lld %lld\n", STR_ARG(gang->namespace_name),
                   STR_ARG(gang->name), decision_name(gang->decision),
-                  reason_info(gang->reason)->code, (long long)gang->position,
-                  (long long)gang->pod_sets[0].count);
+                  has_reasons ? reason_info(gang->reason)->code : "", (long long)gang->position,
+                  has_reasons || is_running ? (long long)gang->pod_sets[0].count : 0);
     }
     return text_str(&text).ptr == NULL ? "" : text_str(&text).ptr;
+}
+
+const char *decisions_text(struct scenario *s)
+{
+    return decisions(s, true);
+}
+
+const char *decisions_without_reasons(struct scenario *s)
+{
+    return decisions(s, false);
 }
 
 /* -- after each step ----------------------------------------------------------------------------

@@ -1,12 +1,14 @@
 /* cel.h - the Common Expression Language, as Kubernetes offers it to device selectors.
  *
  * Environment: `device.driver`, `device.attributes[domain].name`, `device.capacity[domain].name`,
- * `device.allowMultipleAllocations`; CEL's standard library, string extensions, lists, sets, math,
- * quantity and semver libraries, optional types, `cel.bind`, macros (has, all, exists, exists_one,
- * map, filter). Source: k8s.io/dynamic-resource-allocation/cel/compile.go and cel-spec.
+ * `device.allowMultipleAllocations`; CEL's standard library, string and list extensions, sets,
+ * regular expressions, quantities and semantic versions, optional types, `cel.bind`, macros with
+ * one and two variables. Source: k8s.io/dynamic-resource-allocation/cel/compile.go and cel-spec.
  *
- * Compiling checks types as cel-go's checker does and fails where it fails. Evaluation is bounded by
- * CEL_COST_MAX; passing it is an evaluation error, as in the scheduler. */
+ * Compiling checks types as cel-go's checker does and fails where it fails. Evaluation is bounded
+ * by CEL_COST_MAX; passing it is an evaluation error, as in the scheduler. Not here, and refused
+ * when compiling: the IP, CIDR, URL, format and authorization libraries, messages, \p{…} and (?i)
+ * beyond ASCII in patterns. tests/compare-cel asks the scheduler's own CEL the same questions. */
 #pragma once
 
 #include "tallyman/api/dra.h"

@@ -37,7 +37,7 @@ struct kind_info {
     const char *version; /* "v1" */
     const char *plural;  /* "jobs" */
     bool is_namespaced;
-    bool is_optional;            /* a server may lack it: resource.k8s.io, tallyman.dev before install */
+    bool is_optional; /* a server may lack it: resource.k8s.io, tallyman.dev before install */
     const struct schema *schema; /* static */
 };
 

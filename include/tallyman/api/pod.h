@@ -156,8 +156,8 @@ struct pod_status {
     struct container_status_list init_container_statuses;
     struct pod_claim_status_list resource_claim_statuses;
     struct extended_claim_status *extended_resource_claim_status;
-    struct resource_list allocated_resources;      /* pod level */
-    struct resource_requirements *resources;       /* pod level */
+    struct resource_list allocated_resources; /* pod level */
+    struct resource_requirements *resources;  /* pod level */
 };
 
 struct pod {

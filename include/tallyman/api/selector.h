@@ -75,6 +75,7 @@ bool node_selector_matches(const struct node_selector *selector, const struct st
 bool node_labels_contain(const struct string_map *wanted, const struct string_map *labels);
 
 bool toleration_tolerates(const struct toleration *toleration, const struct taint *taint);
-/* The first taint of effect NoSchedule or NoExecute that no toleration covers, or NULL. Borrowed. */
+/* The first taint of effect NoSchedule or NoExecute that no toleration covers, or NULL. Borrowed.
+ */
 const struct taint *taints_find_untolerated(const struct taint_list *taints,
                                             const struct toleration_list *tolerations);

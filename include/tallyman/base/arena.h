@@ -15,9 +15,12 @@ struct arena_block;
 struct arena {
     struct arena_block *blocks; /* owned; newest first */
     size_t used_bytes;          /* handed out since the last reset */
+    size_t first_bytes;         /* of the first block; 0: ARENA_BLOCK_MIN_BYTES */
 };
 
 void arena_init(struct arena *arena);
+/* For arenas that are kept by the thousand: the first block is only so large. */
+void arena_init_small(struct arena *arena, size_t first_bytes);
 void arena_deinit(struct arena *arena); /* NULL is fine */
 void arena_reset(struct arena *arena);
 

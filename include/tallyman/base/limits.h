@@ -22,10 +22,10 @@
 #define DECODE_OBJECT_MAX_BYTES (4u * 1024 * 1024) /* one object's text */
 #define DECODE_LIST_MAX_ITEMS   65536              /* one list inside an object */
 #define DECODE_STRUCT_MAX_BYTES (64u * 1024 * 1024) /* what one object's text may grow to */
-#define DECODE_MAP_SMALL_ITEMS  24                 /* above: duplicate keys are found by sorting */
-#define DECODE_SLICE_BYTES      (64u * 1024)       /* fed to the JSON parser between two checks */
-#define DECODE_PATH_MAX_BYTES   512                /* "spec.template…" in an error */
-#define DECODE_QUOTE_MAX_BYTES  64                 /* how much of a wrong value an error shows */
+#define DECODE_MAP_SMALL_ITEMS  24                  /* above: duplicate keys are found by sorting */
+#define DECODE_SLICE_BYTES      (64u * 1024)        /* fed to the JSON parser between two checks */
+#define DECODE_PATH_MAX_BYTES   512                 /* "spec.template…" in an error */
+#define DECODE_QUOTE_MAX_BYTES  64                  /* how much of a wrong value an error shows */
 #define MANIFEST_FILE_MAX_BYTES (256u * 1024 * 1024)
 #define MANIFEST_FILES_MAX      10000
 #define QUANTITY_TEXT_MAX_BYTES 64
@@ -35,22 +35,22 @@
 #define CEL_EXPRESSION_MAX_BYTES (10u * 1024)
 #define CEL_COST_MAX             1000000
 #define CEL_DEPTH_MAX            64
-#define CEL_HEIGHT_MAX           256                  /* of the tree, macros expanded */
-#define CEL_NODES_MAX            20000                /* macros expanded */
-#define CEL_CHECK_STEPS_MAX      2000000              /* type comparisons of one compilation */
-#define CEL_TYPE_TEXT_MAX_BYTES  128                  /* a type in a message */
-#define CEL_MEMORY_MAX_BYTES     (32u * 1024 * 1024)  /* values of one evaluation */
-#define CEL_WORK_MAX             10000000             /* elements compared or copied in one evaluation */
-#define CEL_RANGE_MAX            1000000              /* lists.range(); cel-go's own */
-#define CEL_VALUE_DEPTH_MAX      512                  /* lists and maps inside each other */
+#define CEL_HEIGHT_MAX           256                 /* of the tree, macros expanded */
+#define CEL_NODES_MAX            20000               /* macros expanded */
+#define CEL_CHECK_STEPS_MAX      2000000             /* type comparisons of one compilation */
+#define CEL_TYPE_TEXT_MAX_BYTES  128                 /* a type in a message */
+#define CEL_MEMORY_MAX_BYTES     (32u * 1024 * 1024) /* values of one evaluation */
+#define CEL_WORK_MAX             10000000 /* elements compared or copied in one evaluation */
+#define CEL_RANGE_MAX            1000000  /* lists.range(); cel-go's own */
+#define CEL_VALUE_DEPTH_MAX      512      /* lists and maps inside each other */
 #define CEL_FORMAT_PRECISION_MAX 300
-#define CEL_REGEX_PROGRAM_MAX    20000                /* instructions of one pattern, repeats expanded */
+#define CEL_REGEX_PROGRAM_MAX    20000 /* instructions of one pattern, repeats expanded */
 #define CEL_REGEX_DEPTH_MAX      64
-#define CEL_REGEX_REPEAT_MAX     1000                 /* RE2's own */
+#define CEL_REGEX_REPEAT_MAX     1000 /* RE2's own */
 
 /* core */
 #define MESSAGE_MAX_BYTES              1024 /* a sentence in an Admission */
-#define RESOURCE_NAMES_MAX       4096
+#define RESOURCE_NAMES_MAX             4096
 #define POD_SETS_MAX                   16
 #define CLAIM_SHARERS_MAX              256 /* Kubernetes: ResourceClaim.status.reservedFor */
 #define GANG_PODS_MAX                  100000
@@ -60,12 +60,13 @@
 #define JOB_WRITES_IN_FLIGHT_MAX       64
 #define ADMISSION_WRITES_IN_FLIGHT_MAX 32
 #define PREEMPTION_TIMEOUT_MS          600000 /* then the freed room is given up */
+#define WRITE_ARENA_FIRST_BYTES        512    /* of a write that waits; there may be one per Job */
 #define WRITE_RETRIES_MAX              10
 #define WRITE_RETRY_BASE_MS            500
 #define WRITE_RETRY_MAX_MS             60000
-#define WRITE_REFUSED_RETRY_MS   5000 /* a suspension that the API server refused */
+#define WRITE_REFUSED_RETRY_MS         5000  /* a suspension that the API server refused */
 #define ADMISSION_RETRY_MS             15000 /* an Admission that the API server refused */
-#define STATUS_INTERVAL_MS       2000 /* between two status writes of one Queue */
+#define STATUS_INTERVAL_MS             2000  /* between two status writes of one Queue */
 
 /* base: metrics */
 #define METRIC_SERIES_MAX      10000u
@@ -123,6 +124,7 @@
 #define KUBE_WATCH_MS              1800000 /* a stream lasts this long at most, half of it at least */
 #define KUBE_WATCH_IDLE_MS         150000  /* bookmarks come about once a minute */
 #define KUBE_INITIAL_IDLE_MS       30000   /* silence before the initial objects are complete */
+#define KUBE_STREAM_STEADY_MS      1000    /* a watch that lasted so long was no failure */
 #define KUBE_DEADLINE_SLACK_MS     5000    /* a clean end so near the deadline is the deadline */
 #define KUBE_WATCH_LIST_RETRY_MS   1800000 /* a server without WatchList is asked again */
 #define KUBE_RETRY_BASE_MS         500

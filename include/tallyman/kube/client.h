@@ -86,8 +86,8 @@ struct kube_client_options {
 };
 
 /* The first connection is made by the first request, so that a server that is down isn't an error
- * here. Fails on certificates or files that can't be read. `*ret_client` is owned; give it back
- * with kube_client_close(). */
+ * here. Fails on an address or a token file that is no good. `*ret_client` is owned; give it
+ * back with kube_client_close(). */
 NODISCARD struct rc kube_client_open(const struct kube_client_options *options,
                                      struct kube_client **ret_client, struct err *err);
 /* Cancels everything (their callbacks come first), closes all handles and frees the client, then

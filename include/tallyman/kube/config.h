@@ -34,8 +34,7 @@ struct kube_exec {
 /* All texts are borrowed from `arena`, which the config owns. Absent: not set. */
 struct kube_config {
     struct arena arena;
-    struct str
-        source; /* for messages: `context "dev" of ~/.kube/config`, "in-cluster account" */
+    struct str source; /* for messages: `context "dev" of ~/.kube/config`, "in-cluster account" */
     struct str server; /* "https://host:port/prefix", no slash at its end */
     struct str namespace_name;
 

@@ -36,12 +36,12 @@ struct sim_delays {
 
 enum sim_note_kind {
     SIM_JOB_SUBMITTED = 1,
-    SIM_JOB_ADMITTED, /* `text`: the flavor */
+    SIM_JOB_ADMITTED,  /* `text`: the flavor */
     SIM_JOB_SUSPENDED, /* `text`: the cause, if Tallyman did it */
-    SIM_JOB_WAITS,    /* `text`: "Reason: sentence", as its Admission says; absent: no more */
-    SIM_JOB_WHOLE,    /* min-count pods ready at once: it works */
-    SIM_JOB_BROKEN,   /* not any more */
-    SIM_JOB_FINISHED, /* `text`: "Complete" or "Failed: why" */
+    SIM_JOB_WAITS,     /* `text`: "Reason: sentence", as its Admission says; absent: no more */
+    SIM_JOB_WHOLE,     /* min-count pods ready at once: it works */
+    SIM_JOB_BROKEN,    /* not any more */
+    SIM_JOB_FINISHED,  /* `text`: "Complete" or "Failed: why" */
     SIM_JOB_DELETED,
     SIM_POD_BOUND,         /* `pod`, `node`; `text`: its devices, "gpu-0 gpu-1" */
     SIM_POD_UNSCHEDULABLE, /* `pod`; `text`: as kube-scheduler says it */
@@ -86,19 +86,20 @@ struct sim_options {
 struct sim *sim_new(const struct sim_options *options);
 void sim_free(struct sim *sim); /* NULL is fine */
 
-/* -- what users do ------------------------------------------------------------------------------ */
+/* -- what users do ------------------------------------------------------------------------------
+ */
 
 /* Applies an object: creates it (later, if it has SIM_ANNOTATION_SUBMIT_AFTER; a Job's
  * creationTimestamp counts too where it is behind the start), or replaces metadata and spec of the
  * one that is there and keeps uid and status. Copied. RC_INVALID: a bad annotation, or a name that
  * is missing; the sentence names object and field. RC_REFUSED: what an API server would refuse. */
 NODISCARD struct rc sim_load(struct sim *sim, const struct object *object, struct err *err);
-/* Deletes it as `kubectl delete` does: dependents follow, pods stop first, finalizers hold it. False:
- * there is none. `namespace_name` is absent for cluster-wide kinds. */
+/* Deletes it as `kubectl delete` does: dependents follow, pods stop first, finalizers hold it.
+ * False: there is none. `namespace_name` is absent for cluster-wide kinds. */
 bool sim_delete(struct sim *sim, enum object_kind kind, struct str namespace_name, struct str name);
 /* A user's `kubectl annotate job`; an absent value removes it. False: no such Job. */
-bool sim_job_annotate(struct sim *sim, struct str namespace_name, struct str name,
-                      struct str key, struct str value);
+bool sim_job_annotate(struct sim *sim, struct str namespace_name, struct str name, struct str key,
+                      struct str value);
 /* A user's `kubectl patch job` of spec.suspend and spec.parallelism. False: no such Job. */
 bool sim_job_suspend(struct sim *sim, struct str namespace_name, struct str name, bool suspend);
 bool sim_job_scale(struct sim *sim, struct str namespace_name, struct str name,
@@ -109,7 +110,8 @@ bool sim_node_set_ready(struct sim *sim, struct str name, bool is_ready);
 /* A pod fails (its container exits with an error). False: no such pod. */
 bool sim_pod_fail(struct sim *sim, struct str namespace_name, struct str name);
 
-/* -- time ----------------------------------------------------------------------------------------- */
+/* -- time -----------------------------------------------------------------------------------------
+ */
 
 /* Lets everything happen that is due until then (since the start). Returns the time of the last
  * thing that happened in this call, -1 if nothing did. */
@@ -124,9 +126,11 @@ void sim_at(struct sim *sim, int64_t at_ms, void (*run)(void *ctx, struct sim *s
  * on their way, those that `applies_writes` are carried out, the others never arrive. */
 void sim_restart_controller(struct sim *sim, bool applies_writes);
 
-/* -- questions ------------------------------------------------------------------------------------ */
+/* -- questions ------------------------------------------------------------------------------------
+ */
 
-/* The object as it stands, NULL if there is none. Borrowed until time passes or anything is done. */
+/* The object as it stands, NULL if there is none. Borrowed until time passes or anything is done.
+ */
 const void *sim_find(const struct sim *sim, enum object_kind kind, struct str namespace_name,
                      struct str name);
 /* Calls `each` for every object of that kind, in order of namespace and name. */
@@ -142,11 +146,11 @@ struct sim_job_state {
     bool is_whole;    /* at least min-count of its pods are ready or have succeeded; not finished */
     int64_t wanted;   /* pods that want to run at once */
     int64_t min_count;
-    int64_t pods;     /* not terminal, terminating ones included */
-    int64_t bound;    /* of them, those that have a node */
+    int64_t pods;  /* not terminal, terminating ones included */
+    int64_t bound; /* of them, those that have a node */
     int64_t ready;
     int64_t succeeded;
-    int64_t devices;  /* DRA devices that its pods' claims hold */
+    int64_t devices;        /* DRA devices that its pods' claims hold */
     int64_t partial_max_ms; /* the longest time it had some pods bound and not min-count; neither
                              * after a suspension nor after a pod was lost */
 };
@@ -155,8 +159,8 @@ bool sim_job_state(const struct sim *sim, struct str namespace_name, struct str 
                    struct sim_job_state *ret_state);
 
 struct sim_devices {
-    int64_t total; /* devices of complete pools on nodes that exist */
-    int64_t held;  /* keys that some allocation names */
+    int64_t total;            /* devices of complete pools on nodes that exist */
+    int64_t held;             /* keys that some allocation names */
     int64_t held_for_nothing; /* of them, by gangs that aren't whole */
 };
 
@@ -168,7 +172,7 @@ int64_t sim_wasted_device_ms(const struct sim *sim);
  * twice. RC_INVALID with a sentence that names the node or device. */
 NODISCARD struct rc sim_check(const struct sim *sim, struct err *err);
 
-/* Borrowed; NULL without Tallyman, and before sim_run_until() is called first: it starts on a cluster
- * that has what was loaded until then. */
+/* Borrowed; NULL without Tallyman, and before sim_run_until() is called first: it starts on a
+ * cluster that has what was loaded until then. */
 struct core *sim_core(const struct sim *sim);
 const struct driver *sim_driver(const struct sim *sim);

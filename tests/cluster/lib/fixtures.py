@@ -70,7 +70,8 @@ def device_class(name=DRIVER, driver=DRIVER):
 
 def create_all(api, options):
     labels = parse_labels(options.labels)
-    api.request("POST", "/apis/resource.k8s.io/v1/deviceclasses", device_class())
+    if options.devices:  # none, where resource.k8s.io isn't served
+        api.request("POST", "/apis/resource.k8s.io/v1/deviceclasses", device_class())
 
     def create(number):
         name = node_name(number)

@@ -195,7 +195,7 @@ class _Tally:
     def __init__(self):
         self.admitted = self.waiting = self.judged = 0
         self.reasons, self.too_careful = collections.Counter(), []
-        self.broken = []
+        self.broken, self.reserved = [], []
 
     def take(self, cluster, namespace, worlds, picture, late):
         """After the worlds have settled."""
@@ -206,6 +206,8 @@ class _Tally:
         waiting = set(picture.jobs) - set(picture.admitted())
         for name in waiting:
             self.reasons[reasons.get(name, (None, ""))[0]] += 1
+            if reasons.get(name, (None, ""))[0] == "ReservedForOther" and not late:
+                self.reserved.append((name, reasons[name][1]))
         self.admitted += len(picture.admitted())
         self.waiting += len(waiting)
         return waiting, reasons
@@ -247,7 +249,10 @@ def test_every_admitted_gang_is_placed_whole(context):
                  f"{tally.waiting} waiting: {dict(tally.reasons)}")
     context.note(f"of {tally.judged} waiting gangs, kube-scheduler alone would have placed "
                  f"{len(tally.too_careful)} whole: {dict(careful)}")
+    for _, job, reason in tally.too_careful[:5]:
+        context.note(f"  too careful: {job['metadata']['name']}: {reason}")
     assert not tally.broken, "\n\n".join(tally.broken[:3])
+    assert not tally.reserved, f"nothing is on its way that it could wait for: {tally.reserved}"
     wrong = [(job["metadata"]["name"], reason) for _, job, reason in tally.too_careful
              if _is_plain(job)]
     assert not wrong, f"these waited without devices being in question, and would fit: {wrong}"

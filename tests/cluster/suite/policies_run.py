@@ -55,7 +55,7 @@ def test_a_job_that_is_created_running_is_suspended_and_queued(context):
     free.cluster.wait_for(lambda: gangs.record("first"), 10, "admitted")
     free.job("second", pods=2, cpu="500m")
     message = gangs.wait_reason("second", "QuotaExhausted")
-    assert "0 of 1 " in message, message
+    assert "0 of 1 free" in message, message
     assert not gangs.record("second") and gangs.is_suspended("second")
     gangs.wait_ready("first", 2)
     gangs.create(manifests.job("plain", gangs.namespace, pods=1))

@@ -97,13 +97,15 @@ def test_with_the_gates_on_the_live_field_counts(context):
     message = gangs.wait_reason("elastic", "DevicesExhausted")
     assert f"needs 4 {CLASS} at once, 3 of 6 " in message, message
 
-    gangs.patch("elastic", {"spec": {"scheduling": {"schedulingPolicy": {"gang": {"minCount": 5}}}}})
+    raised = {"schedulingPolicy": {"gang": {"minCount": 5}}}
+    gangs.patch("elastic", {"spec": {"scheduling": raised}})
     cluster.wait_for(lambda: f"needs 5 {CLASS} at once, 3 of 6 " in gangs.summary("elastic"), 10,
                      "the raised size counts")
     context.note(f"raised to 5 while it waits: {gangs.summary('elastic')}")
     gangs.wait_complete("holder")
     gangs.wait_ready("elastic", 6)
     assert not gangs.events("elastic", WARNING), "a Warning about a field that is kept"
-    groups = cluster.items(f"/apis/scheduling.k8s.io/v1beta1/namespaces/{gangs.namespace}/podgroups")
+    groups = cluster.items(
+        f"/apis/scheduling.k8s.io/v1beta1/namespaces/{gangs.namespace}/podgroups")
     context.note(f"PodGroups of the in-tree gang scheduling: {len(groups)}")
     assert groups, "the Job controller has made no PodGroup"

@@ -3,6 +3,7 @@ doing, few writes. And the journal of that run, played again, decides the same."
 
 import collections
 import json
+import os
 import pathlib
 import subprocess
 import time
@@ -10,13 +11,13 @@ import time
 from lib import manifests
 from lib.course import Course
 
-JOBS = 1000
+JOBS = int(os.environ.get("TALLYMAN_JOBS", "1000"))
 GANG_EVERY = 5          # each fifth Job is a gang of four, the others are single pods
 GANG = 4
 SLOTS = 50
 POD_MILLI = 100
 FINISH_TIMEOUT_S = 600
-BINDING_MAX_S = 10      # how long kube-scheduler may take over one gang while all is busy
+BINDING_MAX_S = 30      # how long kube-scheduler may take over one gang on a machine this busy
 ADMISSIONS_PER_JOB_MAX = 8
 USER = "system:serviceaccount:tallyman-system:tallyman"
 

@@ -36,8 +36,8 @@ static inline const char *note_word(enum sim_note_kind kind)
 static inline void cluster_note(void *ctx, const struct sim_note *note)
 {
     struct cluster *cluster = ctx;
-    text_addf(&cluster->trace, "[%lld] " STR_FMT " %s", (long long)note->at_ms,
-              STR_ARG(note->job), note_word(note->kind));
+    text_addf(&cluster->trace, "[%lld] " STR_FMT " %s", (long long)note->at_ms, STR_ARG(note->job),
+              note_word(note->kind));
     if (!str_is_empty(note->node)) {
         text_addf(&cluster->trace, " " STR_FMT, STR_ARG(note->node));
     }
@@ -126,8 +126,8 @@ static inline void given_devices(struct cluster *cluster, int node, int count)
 }
 
 #define GPU_CLASS                                                                                  \
-    "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu.example.com}\n"        \
-    "spec: {selectors: [{cel: {expression: 'device.driver == \"gpu.example.com\"'}}]}\n---\n"       \
+    "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu.example.com}\n"       \
+    "spec: {selectors: [{cel: {expression: 'device.driver == \"gpu.example.com\"'}}]}\n---\n"      \
     "apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\n"                                \
     "metadata: {name: one-gpu, namespace: ml}\n"                                                   \
     "spec: {spec: {devices: {requests: [{name: gpu, exactly: "                                     \
@@ -136,7 +136,7 @@ static inline void given_devices(struct cluster *cluster, int node, int count)
 #define QUEUE_RESEARCH                                                                             \
     "apiVersion: tallyman.dev/v1beta1\nkind: Queue\nmetadata: {name: research}\n"                  \
     "spec: {namespaceSelector: {}, resourceGroups: [{flavors: [{name: default, resources: "        \
-    "[{name: gpu.example.com, nominalQuota: '100'}]}]}]}\n---\n"                                    \
+    "[{name: gpu.example.com, nominalQuota: '100'}]}]}]}\n---\n"                                   \
     "apiVersion: v1\nkind: Namespace\nmetadata: {name: ml}\n---\n"
 
 struct job_args {
@@ -159,9 +159,8 @@ static inline void given_job(struct cluster *cluster, struct job_args args)
              "spec: {%s completionMode: Indexed, completions: %d, parallelism: %d, template: "
              "{spec: {%s containers: [{name: c, resources: {requests: {cpu: '1'}}}]%s}}}\n",
              args.name, args.labels == NULL ? "" : args.labels,
-             args.annotations == NULL ? "" : args.annotations,
-             args.spec == NULL ? "" : args.spec, args.pods, args.pods,
-             args.pod_spec == NULL ? "" : args.pod_spec,
+             args.annotations == NULL ? "" : args.annotations, args.spec == NULL ? "" : args.spec,
+             args.pods, args.pods, args.pod_spec == NULL ? "" : args.pod_spec,
              args.has_gpu ? ", resourceClaims: [{name: gpu, resourceClaimTemplateName: one-gpu}]"
                           : "");
     given(cluster, yaml);

@@ -61,9 +61,8 @@ static void indexes_that_are_done_stay_done_over_a_suspension(void **state)
 {
     (void)state;
     struct cluster *cluster = plain();
-    given_job(cluster, (struct job_args){.name = "j",
-                                         .pods = 5,
-                                         .annotations = "example.com/run-for: 10s"});
+    given_job(cluster,
+              (struct job_args){.name = "j", .pods = 5, .annotations = "example.com/run-for: 10s"});
     given_job(cluster, (struct job_args){.name = "other", .pods = 1});
     (void)sim_run_until(cluster->sim, 1000);
     assert_true(sim_job_scale(cluster->sim, STR("ml"), STR("j"), 2)); /* three go, two stay */
@@ -126,8 +125,8 @@ static void a_pod_that_a_user_deletes_counts_as_a_failure(void **state)
     (void)sim_run_until(cluster->sim, 5000);
     struct str name = STR_NONE;
     sim_each(cluster->sim, KIND_POD, keep_live_pod, &name);
-    assert_true(sim_delete(cluster->sim, KIND_POD, STR("ml"),
-                           arena_copy_str(&cluster->arena, name)));
+    assert_true(
+        sim_delete(cluster->sim, KIND_POD, STR("ml"), arena_copy_str(&cluster->arena, name)));
     (void)sim_run_until(cluster->sim, 60000);
     check_i64(job_of(cluster, "j")->status.failed.value, 1);
     check_i64(job_state(cluster, "j").ready, 2); /* and is replaced */
@@ -173,7 +172,8 @@ static void what_a_deleted_job_owned_goes_after_it(void **state)
     cluster_free(cluster);
 }
 
-/* A gang works only while it is whole: also without Tallyman, where the label means nothing else. */
+/* A gang works only while it is whole: also without Tallyman, where the label means nothing else.
+ */
 static void a_gangs_clock_stops_while_a_pod_is_missing(void **state)
 {
     (void)state;
@@ -187,11 +187,50 @@ static void a_gangs_clock_stops_while_a_pod_is_missing(void **state)
     assert_true(sim_node_set_ready(cluster->sim, STR("n1"), false));
     (void)sim_run_until(cluster->sim, 100000);
     assert_false(job_state(cluster, "gang").is_whole);
-    assert_false(job_state(cluster, "gang").is_finished);
+    check_i64(job_state(cluster, "gang").succeeded, 0); /* the other pod stands still too */
     assert_true(sim_node_set_ready(cluster->sim, STR("n1"), true));
     (void)sim_run_until(cluster->sim, 170000);
     assert_true(job_state(cluster, "gang").is_finished);
     cluster_free(cluster);
+}
+
+static void succeeded_pods_count_towards_the_whole(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new((struct sim_options){.has_tallyman = false});
+    given_nodes(cluster, 1, "3"); /* the fourth pod has no place */
+    given_job(cluster, (struct job_args){.name = "gang",
+                                         .pods = 4,
+                                         .labels = "tallyman.dev/queue: research",
+                                         .annotations = "example.com/run-for: 60s, "
+                                                        "tallyman.dev/min-count: '3'"});
+    (void)sim_run_until(cluster->sim, 64000);
+    check_i64(job_state(cluster, "gang").succeeded, 3); /* all three, though the first to end */
+    assert_false(trace_has(cluster, "broken"));         /* left two behind */
+    (void)sim_run_until(cluster->sim, 140000);
+    assert_true(job_state(cluster, "gang").is_finished);
+    cluster_free(cluster);
+}
+
+static void a_labelled_job_is_made_suspended_with_tallyman_alone(void **state)
+{
+    (void)state;
+    for (int has_tallyman = 0; has_tallyman < 2; has_tallyman++) {
+        struct cluster *cluster =
+            cluster_new((struct sim_options){.has_tallyman = has_tallyman == 1});
+        given(cluster, QUEUE_RESEARCH);
+        given(cluster, "apiVersion: v1\nkind: Namespace\nmetadata: {name: ml, labels: "
+                       "{tallyman.dev/default-queue: research}}\n");
+        given_job(cluster, (struct job_args){.name = "labelled",
+                                             .pods = 1,
+                                             .labels = "tallyman.dev/queue: research",
+                                             .spec = "suspend: true,"});
+        given_job(cluster, (struct job_args){.name = "by-namespace", .pods = 1});
+        check_i64(job_state(cluster, "labelled").is_suspended, has_tallyman);
+        check_i64(job_state(cluster, "by-namespace").is_suspended, has_tallyman);
+        assert_true(job_state(cluster, "by-namespace").is_gang);
+        cluster_free(cluster);
+    }
 }
 
 static void the_field_that_disappears_leaves_its_size(void **state)
@@ -239,6 +278,8 @@ int main(void)
         cmocka_unit_test(a_deadline_ends_the_job),
         cmocka_unit_test(what_a_deleted_job_owned_goes_after_it),
         cmocka_unit_test(a_gangs_clock_stops_while_a_pod_is_missing),
+        cmocka_unit_test(succeeded_pods_count_towards_the_whole),
+        cmocka_unit_test(a_labelled_job_is_made_suspended_with_tallyman_alone),
         cmocka_unit_test(the_field_that_disappears_leaves_its_size),
         cmocka_unit_test(bad_input_is_named),
     };

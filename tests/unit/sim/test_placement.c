@@ -49,9 +49,8 @@ static void a_waiting_pod_goes_when_room_appears(void **state)
 {
     (void)state;
     struct cluster *cluster = with_nodes(1, "1");
-    given_job(cluster, (struct job_args){.name = "first",
-                                         .pods = 1,
-                                         .annotations = "example.com/run-for: 10m"});
+    given_job(cluster, (struct job_args){
+                           .name = "first", .pods = 1, .annotations = "example.com/run-for: 10m"});
     given_job(cluster, (struct job_args){.name = "second", .pods = 1});
     given_job(cluster, (struct job_args){.name = "third", .pods = 1});
     (void)sim_run_until(cluster->sim, 500000);
@@ -65,6 +64,21 @@ static void a_waiting_pod_goes_when_room_appears(void **state)
     cluster_free(cluster);
 }
 
+static void a_pod_that_backs_off_is_tried_when_it_may(void **state)
+{
+    (void)state;
+    struct cluster *cluster = with_nodes(1, "1");
+    given_job(cluster, (struct job_args){.name = "first", .pods = 1});
+    given_job(cluster, (struct job_args){.name = "second", .pods = 1});
+    (void)sim_run_until(cluster->sim, 100);
+    given_nodes(cluster, 2, "1"); /* room appears while it backs off for a second */
+    (void)sim_run_until(cluster->sim, 500);
+    check_i64(job_state(cluster, "second").bound, 0);
+    (void)sim_run_until(cluster->sim, 2000);
+    check_i64(job_state(cluster, "second").bound, 1);
+    cluster_free(cluster);
+}
+
 static void priority_goes_first(void **state)
 {
     (void)state;
@@ -72,9 +86,8 @@ static void priority_goes_first(void **state)
     given(cluster, "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\n"
                    "metadata: {name: high}\nvalue: 1000\n");
     given_job(cluster, (struct job_args){.name = "low", .pods = 1});
-    given_job(cluster, (struct job_args){.name = "urgent",
-                                         .pods = 1,
-                                         .pod_spec = "priorityClassName: high,"});
+    given_job(cluster, (struct job_args){
+                           .name = "urgent", .pods = 1, .pod_spec = "priorityClassName: high,"});
     (void)sim_run_until(cluster->sim, 5000);
     check_i64(job_state(cluster, "urgent").bound, 1);
     check_i64(job_state(cluster, "low").bound, 0);
@@ -85,18 +98,16 @@ static void taints_selectors_and_silent_nodes_keep_pods_away(void **state)
 {
     (void)state;
     struct cluster *cluster = with_nodes(2, "8");
-    given(cluster,
-          "apiVersion: v1\nkind: Node\nmetadata: {name: n3, labels: {gpu: 'yes'}}\n"
-          "spec: {taints: [{key: only, value: x, effect: NoSchedule}]}\n"
-          "status: {allocatable: {cpu: '8', memory: 16Gi, pods: '110'}}\n---\n"
-          "apiVersion: v1\nkind: Node\nmetadata: {name: n4, labels: {gpu: 'yes'}}\n"
-          "spec: {unschedulable: true}\n"
-          "status: {allocatable: {cpu: '8', memory: 16Gi, pods: '110'}}\n");
+    given(cluster, "apiVersion: v1\nkind: Node\nmetadata: {name: n3, labels: {gpu: 'yes'}}\n"
+                   "spec: {taints: [{key: only, value: x, effect: NoSchedule}]}\n"
+                   "status: {allocatable: {cpu: '8', memory: 16Gi, pods: '110'}}\n---\n"
+                   "apiVersion: v1\nkind: Node\nmetadata: {name: n4, labels: {gpu: 'yes'}}\n"
+                   "spec: {unschedulable: true}\n"
+                   "status: {allocatable: {cpu: '8', memory: 16Gi, pods: '110'}}\n");
     assert_true(sim_node_set_ready(cluster->sim, STR("n2"), false));
     given_job(cluster, (struct job_args){.name = "any", .pods = 3});
-    given_job(cluster, (struct job_args){.name = "picky",
-                                         .pods = 1,
-                                         .pod_spec = "nodeSelector: {gpu: 'yes'},"});
+    given_job(cluster, (struct job_args){
+                           .name = "picky", .pods = 1, .pod_spec = "nodeSelector: {gpu: 'yes'},"});
     (void)sim_run_until(cluster->sim, 5000);
     check_i64(pods_on(cluster, "n1"), 3);
     assert_true(trace_has(cluster, "0/4 nodes are available: 1 node(s) were not ready, 1 node(s) "
@@ -240,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pods_are_spread_and_no_node_is_overfilled),
         cmocka_unit_test(a_waiting_pod_goes_when_room_appears),
+        cmocka_unit_test(a_pod_that_backs_off_is_tried_when_it_may),
         cmocka_unit_test(priority_goes_first),
         cmocka_unit_test(taints_selectors_and_silent_nodes_keep_pods_away),
         cmocka_unit_test(a_shared_claim_is_one_device),

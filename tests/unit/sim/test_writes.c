@@ -71,8 +71,7 @@ static void one_patch_admits(void **state)
     check_i64(job->meta.generation.value, generation + 1);
     check_str(string_map_get(&job->meta.annotations, "tallyman.dev/admission"),
               "{\"queue\":\"research\"}");
-    check_str(string_map_get(&job->spec.pod_template.spec.node_selector,
-                             "kubernetes.io/hostname"),
+    check_str(string_map_get(&job->spec.pod_template.spec.node_selector, "kubernetes.io/hostname"),
               "n1");
     cluster_free(cluster);
 }
@@ -133,8 +132,7 @@ static void an_admission_is_deleted_by_its_uid_alone(void **state)
                              .name = STR("j"),
                              .uid = STR("other")};
     check_i64(send(cluster, &effect).outcome, WRITE_CONFLICT);
-    const struct admission *found =
-        sim_find(cluster->sim, KIND_ADMISSION, STR("ml"), STR("j"));
+    const struct admission *found = sim_find(cluster->sim, KIND_ADMISSION, STR("ml"), STR("j"));
     assert_non_null(found);
     effect.uid = found->meta.uid;
     check_i64(send(cluster, &effect).outcome, WRITE_OK);

@@ -1,0 +1,159 @@
+/* supply.h - what the cluster has: nodes, the pods on them, devices and their claims. Private to
+ * the core; which table owns what is said in state.h. */
+#pragma once
+
+#include "amounts.h"
+
+#include "tallyman/api/cel.h"
+#include "tallyman/api/dra.h"
+#include "tallyman/api/node.h"
+
+struct gang;
+struct node_state;
+struct device_state;
+
+/* -- nodes ------------------------------------------------------------------------------------ */
+
+struct node_state {
+    struct str name; /* owned */
+    UT_hash_handle hh;
+    RB_ENTRY(node_state) by_name;
+    struct node *object;          /* owned slim clone; NULL: only pods name it */
+    struct vector capacity;       /* allocatable, rounded down */
+    struct vector used;           /* requests of every pod there that isn't terminal */
+    bool is_usable;               /* Ready and schedulable; taints are looked at per gang */
+    int64_t not_ready_since_ms;   /* 0: it is Ready */
+    struct device_state *devices; /* of this node only; list by next_on_node */
+    struct pod_state *pods;       /* list by next_on_node */
+    /* what gangs that a what-if has taken out would free; valid while freed_epoch is the core's */
+    struct vector freed;
+    uint64_t freed_epoch;
+    /* one evaluation's plan; valid while plan_epoch is the core's */
+    uint64_t plan_epoch;
+    struct vector planned; /* what the plan puts here on top of `used` */
+};
+
+RB_HEAD(node_tree, node_state);
+
+struct pod_state {
+    struct str uid; /* owned */
+    UT_hash_handle hh;
+    struct str key;          /* owned; "namespace/name" */
+    struct pod_group *group; /* of its Job; NULL: no Job controls it */
+    struct pod_state *next_in_group;
+    struct node_state *node; /* borrowed; NULL: not bound */
+    struct pod_state *next_on_node;
+    struct vector amounts; /* what it takes from its node, 1 pod included */
+    struct str *claims;    /* owned keys; the ResourceClaims that it uses, as far as known */
+    uint32_t claim_count;
+    uint32_t claims_wanted; /* spec.resourceClaims[] entries */
+    int64_t *host_ports;    /* owned; of its node, whatever the protocol and address */
+    uint32_t host_port_count;
+    struct pod *apart; /* owned; its required podAntiAffinity alone, NULL: it has none */
+    bool is_settled;   /* bound, and all its claims are seen allocated */
+    bool is_terminal;
+    bool is_ready;
+    bool is_succeeded;
+    bool is_terminating; /* has a deletionTimestamp */
+};
+
+/* The pods of one Job, which may be seen before the Job is, and after it has gone. */
+struct pod_group {
+    struct str job_uid; /* owned */
+    UT_hash_handle hh;
+    struct gang *gang;      /* borrowed; NULL: not one of ours */
+    struct pod_state *pods; /* list by next_in_group */
+};
+
+/* -- devices ---------------------------------------------------------------------------------- */
+
+struct slice_state {
+    struct str name; /* owned */
+    UT_hash_handle hh;
+    struct resource_slice *object; /* owned clone */
+    struct pool_state *pool;
+    struct slice_state *next_in_pool;
+};
+
+/* One counter of a pool's shared counter set (partitionable devices: a card and its parts draw on
+ * the same set). */
+struct counter_state {
+    struct str set;  /* borrowed from the pool's slices */
+    struct str name; /* borrowed from the pool's slices */
+    i128 capacity;   /* billionths, as quantities are */
+    i128 used;       /* by the pool's devices in use */
+    i128 planned;    /* by the plan of plan_epoch */
+    uint64_t plan_epoch;
+    i128 freed; /* by the what-if of freed_epoch */
+    uint64_t freed_epoch;
+};
+
+struct counter_use {
+    uint32_t counter; /* index in the pool's counters */
+    i128 amount;
+};
+
+struct pool_state {
+    struct str key;                 /* owned; "driver/pool" */
+    struct counter_state *counters; /* owned */
+    uint32_t counter_count;
+    uint32_t counter_capacity;
+    UT_hash_handle hh;
+    struct slice_state *slices;
+    struct device_state *devices; /* of the newest complete generation; list by next_in_pool */
+    const char *problem;          /* static; why it gives no devices, NULL: it does */
+};
+
+/* One device that may be allocated. */
+struct device_state {
+    uint32_t slot;  /* index in core.devices; stable while it exists */
+    struct str key; /* owned; "driver/pool/device" */
+    UT_hash_handle hh;
+    RB_ENTRY(device_state) by_key;
+    const struct resource_slice *slice; /* borrowed from its slice_state */
+    const struct device *device;        /* borrowed from its slice_state */
+    struct node_state *node;            /* NULL: not bound to one node */
+    struct device_state *next_on_node;
+    struct device_state *next_in_pool;
+    struct pool_state *pool;
+    struct counter_use *counters; /* owned */
+    uint32_t counter_count;
+    bool is_used;         /* some claim's allocation names it */
+    bool is_tainted;      /* NoSchedule or NoExecute */
+    bool is_uncountable;  /* names a counter that its pool doesn't have */
+    uint64_t plan_epoch;  /* taken by the plan of that epoch */
+    uint64_t freed_epoch; /* freed by the what-if of that epoch */
+};
+
+RB_HEAD(device_tree, device_state);
+
+/* A key that some claim's allocation names: "in use" is the set of these. */
+struct used_device {
+    struct str key; /* owned */
+    UT_hash_handle hh;
+    uint32_t claims; /* allocations that name it; > 0 */
+};
+
+struct claim_state {
+    struct str key; /* owned; "namespace/name" */
+    UT_hash_handle hh;
+    struct resource_claim *object; /* owned clone; NULL: only Jobs name it */
+    uint32_t users;                /* shapes that name it; kept while there are any */
+};
+
+/* What one request of a claim asks: a class and its own selectors, shared by all that ask the
+ * same. */
+struct device_profile {
+    struct str key; /* owned; class and selectors as text */
+    UT_hash_handle hh;
+    struct str class_name;           /* owned */
+    struct device_selector_list own; /* owned; the request's selectors */
+    uint32_t users;                  /* shapes; freed at 0 */
+    struct str problem;              /* owned; why it can't be evaluated, absent: it can */
+    enum reason problem_reason;
+    struct cel_program **programs; /* the class's, then the request's; owned */
+    uint32_t program_count;
+    uint8_t *matches; /* by slot; 0 unknown, 1 no, 2 yes, 3 failed */
+    bool has_failed;  /* on some device, which may be gone by now */
+    uint32_t match_capacity;
+};

@@ -1,0 +1,111 @@
+/* verdict.c - why a gang isn't running: its own state first, then what its shape was told. */
+#include "internal.h"
+
+#include "tallyman/base/time_text.h"
+
+static struct verdict backoff_verdict(const struct gang *gang, struct arena *arena)
+{
+    char buffer[TIME_TEXT_BYTES];
+    struct str at = time_format_rfc3339(gang->memory.requeue_at_ms, buffer);
+    struct str why =
+        str_is_set(gang->refusal) ? gang->refusal : STR("its pods weren't ready in time");
+    return (struct verdict){
+        .reason = REASON_BACKOFF,
+        .message = arena_format(arena, "tried again at " STR_FMT " (%lld failed so far): " STR_FMT,
+                                STR_ARG(at), (long long)gang->memory.requeue_count, STR_ARG(why))};
+}
+
+/* A gang that asks for no pod is nobody's to admit. */
+static struct verdict idle_verdict(const struct gang *gang)
+{
+    if (gang->is_paused) {
+        return (struct verdict){.reason = REASON_HELD,
+                                .message = STR("spec.parallelism is 0, so its user has paused it; "
+                                               "it is considered again with 1 or more")};
+    }
+    return (struct verdict){.reason = REASON_WAITING_FOR_TERMINATION,
+                            .message = STR("all its completions are in, so no pod is left to "
+                                           "start; the Job is about to end")};
+}
+
+static struct verdict waiting_verdict(const struct core *core, const struct gang *gang,
+                                      struct arena *arena)
+{
+    if (str_is_set(gang->invalid)) {
+        return (struct verdict){.reason = REASON_INVALID, .message = gang->invalid};
+    }
+    if (gang->is_class_missing) {
+        return (struct verdict){.reason = REASON_MISSING_REFERENCE,
+                                .message =
+                                    arena_format(arena, "PriorityClass " STR_FMT " doesn't exist",
+                                                 STR_ARG(gang->priority_class))};
+    }
+    if (gang->memory.requeue_at_ms > core->now_ms) {
+        return backoff_verdict(gang, arena);
+    }
+    if (gang->size.pods == 0) {
+        return idle_verdict(gang);
+    }
+    const struct gang *blocker = gang->queue == NULL ? NULL : gang->queue->blocker;
+    if (blocker != NULL && blocker != gang && gang_compare_order(gang, blocker) > 0) {
+        return (struct verdict){
+            .reason = REASON_BEHIND_IN_QUEUE,
+            .message = arena_format(
+                arena, "queue " STR_FMT " is StrictFIFO, and a gang ahead of it waits for room",
+                STR_ARG(gang->queue->name))};
+    }
+    return gang->shape == NULL ? (struct verdict){.reason = REASON_NONE} : gang->shape->verdict;
+}
+
+static struct verdict stopping_verdict(const struct gang *gang, struct arena *arena)
+{
+    int64_t by_status = sat_add(gang->active, gang->terminating);
+    int64_t left = by_status > (int64_t)gang->live_pods ? by_status : (int64_t)gang->live_pods;
+    if (left > 0) {
+        return (struct verdict){.reason = REASON_WAITING_FOR_TERMINATION,
+                                .message = arena_format(arena, "%lld of its pods %s still stopping",
+                                                        (long long)left, left == 1 ? "is" : "are")};
+    }
+    if (gang->record != NULL && gang->is_suspended && gang->suspended == NULL) {
+        return (struct verdict){.reason = REASON_HELD,
+                                .message = STR("its user suspended it; it is considered again when "
+                                               "annotation tallyman.dev/hold is taken off")};
+    }
+    return (struct verdict){.reason = REASON_WAITING_FOR_TERMINATION,
+                            .message = STR("its pods are gone; its template is put back before it "
+                                           "is considered again")};
+}
+
+static struct verdict reserved_verdict(const struct core *core, const struct gang *gang,
+                                       struct arena *arena)
+{
+    uint32_t left = preempt_victims_left(core, gang);
+    struct str message =
+        left == 0 ? STR("the gangs that made room have stopped; what they held is coming free")
+                  : arena_format(arena, "%u %s room for it %s stopping", left,
+                                 left == 1 ? "gang that makes" : "gangs that make",
+                                 left == 1 ? "is" : "are");
+    return (struct verdict){.reason = REASON_WAITING_FOR_VICTIMS, .message = message};
+}
+
+struct verdict gang_verdict(const struct core *core, const struct gang *gang, struct arena *arena)
+{
+    switch (gang->state) {
+    case GANG_HELD:
+        return (struct verdict){
+            .reason = REASON_HELD,
+            .message = STR("annotation tallyman.dev/hold is \"true\"; it keeps its place and isn't "
+                           "considered")};
+    case GANG_SUSPENDING:
+        return stopping_verdict(gang, arena);
+    case GANG_PENDING:
+        return waiting_verdict(core, gang, arena);
+    case GANG_RESERVED:
+        return reserved_verdict(core, gang, arena);
+    case GANG_ADMITTED:
+    case GANG_RUNNING:
+    case GANG_FINISHED:
+        break;
+    }
+    return (struct verdict){.reason = REASON_NONE};
+}
