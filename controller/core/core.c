@@ -47,6 +47,7 @@ void core_free(struct core *core)
     profiles_free(core);
     nodes_free(core);
     queues_free(core);
+    flavors_free(core);
     named_free(core);
     admissions_free(core);
     struct pending_effect *pending;
@@ -93,6 +94,7 @@ static void become_ready(struct core *core)
         gang_pods_changed(core, gang);
         gang = next;
     }
+    preempt_restore(core);
     admissions_check(core);
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {

@@ -30,21 +30,13 @@ static void park(struct core *core, struct shape *shape, const struct evaluation
     }
 }
 
-static void make_ready(struct core *core, struct shape *shape)
-{
-    if (!shape->is_ready && !RB_EMPTY(&shape->gangs)) {
-        shape->is_ready = true;
-        RB_INSERT(shape_tree, &core->ready, shape);
-    }
-}
-
 /* StrictFIFO: the next gang in line whose shape this pass hasn't judged. */
 static void strict_go_on(struct core *core, struct queue_state *queue)
 {
     struct gang *gang;
     RB_FOREACH (gang, gang_tree, &queue->pending) {
         if (gang->shape->judged_in != core->pass) {
-            make_ready(core, gang->shape);
+            ready_add(core, gang->shape);
             return;
         }
     }
@@ -77,8 +69,12 @@ static void take_next(struct core *core, struct shape *shape)
         if (is_strict) {
             strict_go_on(core, queue);
         } else {
-            make_ready(core, shape);
+            ready_add(core, shape);
         }
+        return;
+    }
+    if (preempt(core, gang, evaluation.verdict.reason)) {
+        is_strict ? strict_go_on(core, queue) : ready_add(core, shape);
         return;
     }
     shape->judged_in = core->pass;
@@ -102,20 +98,20 @@ static bool is_still_short(const struct shape *shape)
     if (!shape->is_woken_by_cell || !is_one_cell || queue_is_strict(shape->queue)) {
         return false;
     }
-    const struct quota_cell *cell =
-        queue_cell_find(shape->queue, verdict->flavor, verdict->resource);
-    return cell != NULL && (i128)cell->nominal - cell->used < verdict->asked;
+    return quota_available(&shape->queue->node, verdict->flavor, verdict->resource) <
+           verdict->asked;
 }
 
 void decide(struct core *core)
 {
     core->pass++;
+    quota_relink(core);
+    preempt_finish_ready(core);
     struct shape *shape;
-    while ((shape = RB_MIN(shape_tree, &core->ready)) != NULL) {
-        RB_REMOVE(shape_tree, &core->ready, shape);
-        shape->is_ready = false;
+    while ((shape = order_next(core)) != NULL) {
+        ready_remove(core, shape);
         arena_reset(&core->scratch);
-        if (!RB_EMPTY(&shape->gangs) && !is_still_short(shape)) {
+        if (!is_still_short(shape)) {
             take_next(core, shape);
         }
     }

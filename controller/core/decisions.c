@@ -30,6 +30,9 @@ static enum decision gang_decision(const struct gang *gang, const struct verdict
     if (is_writing && gang->write_purpose == PATCH_ADMIT) {
         return DECISION_ADMIT;
     }
+    if (gang->state == GANG_RESERVED) {
+        return DECISION_PREEMPT;
+    }
     if (is_writing && gang->write_purpose == PATCH_SUSPEND) {
         return DECISION_EVICT;
     }
@@ -67,6 +70,24 @@ static void fill_pod_set(const struct gang *gang, struct arena *arena, struct de
                     (struct string_pair){arena_copy_str(arena, charges->items[i].resource),
                                          arena_copy_str(arena, charges->items[i].flavor)};
             }
+        }
+    }
+}
+
+static void fill_victims(const struct core *core, const struct gang *gang, struct arena *arena,
+                         struct decided_gang *entry)
+{
+    if (gang->state != GANG_RESERVED) {
+        return;
+    }
+    uint32_t left = preempt_victims_left(core, gang);
+    entry->victims.items = ARENA_ARRAY(arena, struct str, left + 1);
+    struct gang *victim;
+    RB_FOREACH (victim, gang_order_tree, (struct gang_order_tree *)(uintptr_t)&core->gang_order) {
+        bool is_for = victim->reservation != NULL && str_is_set(victim->stops_for) &&
+                      str_eq(victim->stops_for, gang->uid);
+        if (is_for) {
+            entry->victims.items[entry->victims.count++] = arena_copy_str(arena, victim->key);
         }
     }
 }
@@ -124,6 +145,7 @@ struct decided_list core_decisions(const struct core *core, struct arena *arena)
         entry->queue = queue == NULL ? STR_NONE : arena_copy_str(arena, queue->name);
         entry->decision = gang_decision(gang, &verdict);
         fill_pod_set(gang, arena, entry);
+        fill_victims(core, gang, arena, entry);
         if (entry->decision != DECISION_ADMIT && entry->decision != DECISION_KEEP) {
             entry->reason = verdict.reason;
             entry->message = arena_copy_str(arena, verdict.message);

@@ -123,18 +123,40 @@ void device_set_used(struct core *core, struct str key, bool is_used)
 
 bool device_is_free(const struct core *core, const struct device_state *device)
 {
-    if (device->is_used || device->is_tainted || device->is_uncountable ||
+    bool is_freed = core->is_what_if && device->freed_epoch == core->what_if_epoch;
+    if ((device->is_used && !is_freed) || device->is_tainted || device->is_uncountable ||
         device->plan_epoch == core->plan_epoch) {
         return false;
     }
     for (uint32_t i = 0; i < device->counter_count; i++) {
         const struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
         i128 planned = counter->plan_epoch == core->plan_epoch ? counter->planned : 0;
-        if (counter->used + planned + device->counters[i].amount > counter->capacity) {
+        bool is_less = core->is_what_if && counter->freed_epoch == core->what_if_epoch;
+        i128 used = counter->used - (is_less ? counter->freed : 0);
+        if (used + planned + device->counters[i].amount > counter->capacity) {
             return false;
         }
     }
     return true;
+}
+
+void device_set_freed(struct core *core, struct str key, bool is_freed)
+{
+    struct device_state *device = NULL;
+    HASH_FIND(hh, core->devices_by_key, key.ptr, (unsigned)key.len, device);
+    bool was_freed = device != NULL && device->freed_epoch == core->what_if_epoch;
+    if (device == NULL || was_freed == is_freed) {
+        return;
+    }
+    device->freed_epoch = is_freed ? core->what_if_epoch : 0;
+    for (uint32_t i = 0; i < device->counter_count; i++) {
+        struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
+        if (counter->freed_epoch != core->what_if_epoch) {
+            counter->freed_epoch = core->what_if_epoch;
+            counter->freed = 0;
+        }
+        counter->freed += is_freed ? device->counters[i].amount : -device->counters[i].amount;
+    }
 }
 
 void device_plan(struct core *core, struct device_state *device)

@@ -2,35 +2,11 @@
  *
  * All flavors of each resource group are judged, in the queue's order; the first combination with
  * quota and room wins. When none has, the verdict is the one that came nearest to a start. */
-#include "internal.h"
+#include "attempt.h"
 
-#include <assert.h>
-
-#include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
 
 #define COMBINATIONS_MAX 256
-#define DEMANDS_MAX      64
-
-/* One resource that the gang asks of its queue. */
-struct quota_demand {
-    struct str resource;
-    int64_t per_pod;
-    int64_t shared; /* by named claims that nobody is charged for yet */
-    int32_t group;  /* index in spec.resourceGroups; -1: not rationed */
-};
-
-struct attempt {
-    struct core *core;
-    struct shape *shape;
-    const struct queue *object;
-    struct quota_demand demands[DEMANDS_MAX];
-    uint32_t demand_count;
-    int32_t groups[FLAVORS_PER_GANG_MAX]; /* those that the gang draws on */
-    uint32_t group_count;
-    uint32_t choice[FLAVORS_PER_GANG_MAX]; /* flavor index per group */
-    uint32_t flavors_judged;
-};
 
 /* How near a verdict is to a start: the nearest is the one that is told. */
 static int verdict_rank(enum reason reason)
@@ -46,6 +22,8 @@ static int verdict_rank(enum reason reason)
     case REASON_NODES_FULL:
         return 6;
     case REASON_QUOTA_EXHAUSTED:
+    case REASON_BORROWING_LIMIT:
+    case REASON_COHORT_EXHAUSTED:
         return 5;
     case REASON_NEVER_FITS:
         return 4;
@@ -56,238 +34,18 @@ static int verdict_rank(enum reason reason)
     }
 }
 
-static struct verdict say(enum reason reason, uint32_t waits_for, struct str message)
-{
-    return (struct verdict){.reason = reason, .waits_for = waits_for, .message = message};
-}
-
-/* -- what is asked ---------------------------------------------------------------------------- */
-
-static struct quota_demand *demand_of(struct attempt *attempt, struct str resource)
-{
-    for (uint32_t i = 0; i < attempt->demand_count; i++) {
-        if (str_eq(attempt->demands[i].resource, resource)) {
-            return &attempt->demands[i];
-        }
-    }
-    if (attempt->demand_count == DEMANDS_MAX) {
-        return NULL;
-    }
-    struct quota_demand *demand = &attempt->demands[attempt->demand_count++];
-    *demand = (struct quota_demand){.resource = resource, .group = -1};
-    return demand;
-}
-
-static bool collect_demands(struct attempt *attempt)
-{
-    const struct shape *shape = attempt->shape;
-    for (uint32_t i = 0; i < shape->per_pod.count; i++) {
-        struct quota_demand *demand = demand_of(attempt, shape->per_pod.items[i].resource);
-        if (demand == NULL) {
-            return false;
-        }
-        demand->per_pod = i128_clamp(shape->per_pod.items[i].value);
-    }
-    for (uint32_t i = 0; i < shape->device_count; i++) {
-        struct quota_demand *demand = demand_of(attempt, shape->devices[i].profile->class_name);
-        if (demand == NULL) {
-            return false;
-        }
-        demand->per_pod = sat_add(demand->per_pod, shape->devices[i].count);
-    }
-    for (uint32_t c = 0; c < shape->claim_count; c++) {
-        const struct shared_claim_demand *claim = &shape->claims[c];
-        bool is_paid = ledger_claim_payer(attempt->core, claim->claim->key) != NULL;
-        for (uint32_t i = 0; i < claim->request_count; i++) {
-            struct quota_demand *demand =
-                demand_of(attempt, claim->requests[i].profile->class_name);
-            if (demand == NULL) {
-                return false;
-            }
-            demand->shared = sat_add(demand->shared, is_paid ? 0 : claim->requests[i].count);
-        }
-    }
-    struct quota_demand *pods =
-        demand_of(attempt, resource_find(attempt->core, STR(RESOURCE_PODS)));
-    if (pods == NULL) {
-        return false;
-    }
-    pods->per_pod = 1;
-    return true;
-}
-
-static int32_t group_of(const struct queue *queue, struct str resource)
-{
-    const struct resource_group_list *groups = &queue->spec.resource_groups;
-    for (uint32_t g = 0; g < groups->count; g++) {
-        for (uint32_t f = 0; f < groups->items[g].flavors.count; f++) {
-            const struct quota_resource_list *listed = &groups->items[g].flavors.items[f].resources;
-            for (uint32_t r = 0; r < listed->count; r++) {
-                if (str_eq(listed->items[r].name, resource)) {
-                    return (int32_t)g;
-                }
-            }
-        }
-    }
-    return -1;
-}
-
-static bool is_basic(struct str resource)
-{
-    return str_eq_c(resource, "cpu") || str_eq_c(resource, "memory") ||
-           str_eq_c(resource, "ephemeral-storage") || str_eq_c(resource, RESOURCE_PODS);
-}
-
-/* Finds each resource's group; a resource that must be listed and isn't ends the attempt. */
-static struct verdict find_groups(struct attempt *attempt)
-{
-    struct str mode = attempt->object->spec.undeclared_resources;
-    for (uint32_t i = 0; i < attempt->demand_count; i++) {
-        struct quota_demand *demand = &attempt->demands[i];
-        demand->group = group_of(attempt->object, demand->resource);
-        if (demand->group >= 0) {
-            uint32_t g = 0;
-            while (g < attempt->group_count && attempt->groups[g] != demand->group) {
-                g++;
-            }
-            if (g == attempt->group_count && g < FLAVORS_PER_GANG_MAX) {
-                attempt->groups[attempt->group_count++] = demand->group;
-            }
-            continue;
-        }
-        bool is_free = str_eq_c(mode, "Allow") || str_eq_c(demand->resource, RESOURCE_PODS) ||
-                       (is_basic(demand->resource) && !str_eq_c(mode, "Refuse"));
-        if (!is_free) {
-            return say(
-                REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
-                arena_format(&attempt->core->scratch,
-                             "asks for " STR_FMT ", which no flavor of queue " STR_FMT " lists",
-                             STR_ARG(demand->resource), STR_ARG(attempt->shape->queue->name)));
-        }
-    }
-    return say(REASON_NONE, 0, STR_NONE);
-}
-
-/* -- one combination of flavors --------------------------------------------------------------- */
-
-static const struct quota_flavor *chosen(const struct attempt *attempt, uint32_t g)
-{
-    const struct resource_group *group =
-        &attempt->object->spec.resource_groups.items[attempt->groups[g]];
-    return &group->flavors.items[attempt->choice[g]];
-}
-
-static const struct quota_flavor *flavor_for(const struct attempt *attempt,
-                                             const struct quota_demand *demand)
-{
-    for (uint32_t g = 0; g < attempt->group_count; g++) {
-        if (attempt->groups[g] == demand->group) {
-            return chosen(attempt, g);
-        }
-    }
-    assert(false && "a demand's group is among the gang's");
-    mem_die("a resource without its group");
-}
-
-static struct verdict check_flavor(struct attempt *attempt, struct str name,
-                                   struct evaluation *evaluation)
-{
-    struct arena *arena = &attempt->core->scratch;
-    const struct resource_flavor *flavor = flavor_object(attempt->core, name);
-    if (flavor == NULL) {
-        return say(REASON_MISSING_REFERENCE, WAIT_CONFIG,
-                   arena_format(arena, "ResourceFlavor " STR_FMT " doesn't exist", STR_ARG(name)));
-    }
-    const char *contradiction = flavor_contradiction(attempt->shape, flavor);
-    if (contradiction != NULL) {
-        return say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
-                   arena_format(arena, "the pods' %s contradicts the labels of flavor " STR_FMT,
-                                contradiction, STR_ARG(name)));
-    }
-    const struct taint *taint = flavor_untolerated(attempt->shape, flavor);
-    if (taint != NULL) {
-        return say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
-                   arena_format(arena,
-                                "the pods don't tolerate taint " STR_FMT " of flavor " STR_FMT,
-                                STR_ARG(taint->key), STR_ARG(name)));
-    }
-    if (evaluation->flavor_count < FLAVORS_PER_GANG_MAX) {
-        evaluation->flavors[evaluation->flavor_count++] = flavor;
-    }
-    return say(REASON_NONE, 0, STR_NONE);
-}
-
-static struct verdict quota_verdict(struct attempt *attempt, const struct quota_demand *demand,
-                                    struct str flavor, const struct quota_cell *cell, i128 asked)
-{
-    struct arena *arena = &attempt->core->scratch;
-    struct str name = demand->resource;
-    int64_t nominal = cell == NULL ? 0 : cell->nominal;
-    i128 used = cell == NULL ? 0 : cell->used;
-    i128 free = nominal > used ? nominal - used : 0;
-    struct str asked_text = resource_amount_format(arena, name, i128_clamp(asked));
-    struct str nominal_text = resource_amount_format(arena, name, nominal);
-    struct verdict verdict;
-    if (asked > nominal) {
-        verdict = say(REASON_NEVER_FITS, WAIT_CONFIG,
-                      arena_format(arena,
-                                   "needs " STR_FMT " " STR_FMT ", and queue " STR_FMT
-                                   " has a quota of " STR_FMT " on flavor " STR_FMT,
-                                   STR_ARG(asked_text), STR_ARG(name),
-                                   STR_ARG(attempt->shape->queue->name), STR_ARG(nominal_text),
-                                   STR_ARG(flavor)));
-    } else {
-        struct str free_text = resource_amount_format(arena, name, i128_clamp(free));
-        verdict = say(REASON_QUOTA_EXHAUSTED, WAIT_QUOTA,
-                      arena_format(arena,
-                                   "needs " STR_FMT " " STR_FMT " at once, queue " STR_FMT
-                                   " has " STR_FMT " of " STR_FMT " free on flavor " STR_FMT,
-                                   STR_ARG(asked_text), STR_ARG(name),
-                                   STR_ARG(attempt->shape->queue->name), STR_ARG(free_text),
-                                   STR_ARG(nominal_text), STR_ARG(flavor)));
-    }
-    verdict.flavor = flavor;
-    verdict.resource = name;
-    verdict.asked = i128_clamp(asked);
-    verdict.free = i128_clamp(free);
-    return verdict;
-}
-
-static struct verdict check_quota(struct attempt *attempt)
-{
-    struct verdict worst = say(REASON_NONE, 0, STR_NONE);
-    for (uint32_t i = 0; i < attempt->demand_count; i++) {
-        const struct quota_demand *demand = &attempt->demands[i];
-        if (demand->group < 0) {
-            continue;
-        }
-        struct str flavor = flavor_for(attempt, demand)->name;
-        const struct quota_cell *cell =
-            queue_cell_find(attempt->shape->queue, flavor, demand->resource);
-        i128 asked = (i128)demand->per_pod * attempt->shape->size.pods + demand->shared;
-        i128 used = cell == NULL ? 0 : cell->used;
-        i128 nominal = cell == NULL ? 0 : cell->nominal;
-        if (asked == 0 || used + asked <= nominal) {
-            continue;
-        }
-        struct verdict verdict = quota_verdict(attempt, demand, flavor, cell, asked);
-        if (worst.reason == REASON_NONE || verdict.reason == REASON_NEVER_FITS) {
-            worst = verdict;
-        }
-    }
-    return worst;
-}
-
 static struct verdict judge(struct attempt *attempt, struct evaluation *evaluation)
 {
     *evaluation = (struct evaluation){.has_fit = false};
     for (uint32_t g = 0; g < attempt->group_count; g++) {
-        struct verdict verdict = check_flavor(attempt, chosen(attempt, g)->name, evaluation);
+        struct verdict verdict =
+            attempt_check_flavor(attempt, attempt_chosen(attempt, g)->name, evaluation);
         if (verdict.reason != REASON_NONE) {
             return verdict;
         }
     }
-    struct verdict verdict = check_quota(attempt);
+    attempt->count = attempt_count(attempt);
+    struct verdict verdict = attempt_check_quota(attempt, &evaluation->level);
     if (verdict.reason != REASON_NONE || str_eq_c(attempt->object->spec.fit, "Quota")) {
         return verdict;
     }
@@ -298,10 +56,13 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
         demand.flavors[i] = evaluation->flavors[i];
     }
     const struct gang_size *size = &attempt->shape->size;
-    evaluation->fit = fit_gang(attempt->core, &demand, size->pods, size->min_count);
+    evaluation->fit = fit_gang(attempt->core, &demand, attempt->count, size->min_count);
     evaluation->has_fit = true;
     evaluation->pin = evaluation->fit.pin;
     if (evaluation->fit.placed > 0) {
+        if (size->is_partial_allowed) {
+            attempt->count = evaluation->fit.placed; /* as many as quota and nodes hold */
+        }
         return verdict;
     }
     return fit_verdict(attempt->core, attempt->shape, &evaluation->fit);
@@ -334,10 +95,10 @@ static void fill_claims(struct attempt *attempt, struct reserve_request *request
         claims[c].charges.items = ARENA_ARRAY(arena, struct charge, claim->request_count + 1);
         for (uint32_t i = 0; i < claim->request_count; i++) {
             struct quota_demand *demand =
-                demand_of(attempt, claim->requests[i].profile->class_name);
+                attempt_demand(attempt, claim->requests[i].profile->class_name);
             if (demand != NULL && demand->group >= 0) {
                 claims[c].charges.items[claims[c].charges.count++] =
-                    (struct charge){.flavor = flavor_for(attempt, demand)->name,
+                    (struct charge){.flavor = attempt_flavor(attempt, demand)->name,
                                     .resource = demand->resource,
                                     .amount = claim->requests[i].count};
             }
@@ -351,14 +112,14 @@ static void fill_request(struct attempt *attempt, struct evaluation *evaluation)
 {
     struct reserve_request *request = &evaluation->reserve;
     request->queue = attempt->shape->queue;
-    request->count = attempt->shape->size.pods;
+    request->count = attempt->count;
     request->per_pod.items =
         ARENA_ARRAY(&attempt->core->scratch, struct charge, attempt->demand_count + 1);
     for (uint32_t i = 0; i < attempt->demand_count; i++) {
         const struct quota_demand *demand = &attempt->demands[i];
         if (demand->group >= 0 && demand->per_pod > 0) {
             request->per_pod.items[request->per_pod.count++] =
-                (struct charge){.flavor = flavor_for(attempt, demand)->name,
+                (struct charge){.flavor = attempt_flavor(attempt, demand)->name,
                                 .resource = demand->resource,
                                 .amount = demand->per_pod};
         }
@@ -374,29 +135,47 @@ static struct verdict check_queue(struct core *core, const struct shape *shape)
     const struct queue *object = shape->queue->object;
     struct str name = shape->queue->name;
     if (object == NULL) {
-        return say(REASON_QUEUE_NOT_FOUND, WAIT_CONFIG,
-                   arena_format(arena, "there is no Queue " STR_FMT, STR_ARG(name)));
+        return verdict_say(REASON_QUEUE_NOT_FOUND, WAIT_CONFIG,
+                           arena_format(arena, "there is no Queue " STR_FMT, STR_ARG(name)));
+    }
+    if (shape->queue->node.is_in_cycle) {
+        return verdict_say(
+            REASON_INVALID, WAIT_CONFIG,
+            arena_format(arena,
+                         "the cohorts above queue " STR_FMT
+                         " form a cycle, or are more than %d deep; correct spec.parentName "
+                         "of one of them",
+                         STR_ARG(name), QUOTA_DEPTH_MAX));
     }
     if (object->meta.deletion_timestamp.is_set) {
-        return say(REASON_QUEUE_STOPPED, WAIT_CONFIG,
-                   arena_format(arena, "queue " STR_FMT " is being deleted", STR_ARG(name)));
+        return verdict_say(
+            REASON_QUEUE_STOPPED, WAIT_CONFIG,
+            arena_format(arena, "queue " STR_FMT " is being deleted", STR_ARG(name)));
     }
     if (str_is_set(object->spec.stop_policy) && !str_eq_c(object->spec.stop_policy, "None")) {
-        return say(REASON_QUEUE_STOPPED, WAIT_CONFIG,
-                   arena_format(arena, "queue " STR_FMT " is stopped (stopPolicy " STR_FMT ")",
-                                STR_ARG(name), STR_ARG(object->spec.stop_policy)));
+        return verdict_say(REASON_QUEUE_STOPPED, WAIT_CONFIG,
+                           arena_format(arena,
+                                        "queue " STR_FMT " is stopped (stopPolicy " STR_FMT ")",
+                                        STR_ARG(name), STR_ARG(object->spec.stop_policy)));
     }
     const struct namespace_object *space = named_find(core, KIND_NAMESPACE, shape->namespace_name);
     static const struct string_map no_labels;
     const struct string_map *labels = space == NULL ? &no_labels : &space->meta.labels;
     if (!label_selector_matches(object->spec.namespace_selector, labels)) {
-        return say(REASON_NAMESPACE_NOT_ALLOWED, WAIT_CONFIG,
-                   arena_format(arena,
-                                "namespace " STR_FMT " may not use queue " STR_FMT
-                                ": its labels don't match the queue's namespaceSelector",
-                                STR_ARG(shape->namespace_name), STR_ARG(name)));
+        return verdict_say(REASON_NAMESPACE_NOT_ALLOWED, WAIT_CONFIG,
+                           arena_format(arena,
+                                        "namespace " STR_FMT " may not use queue " STR_FMT
+                                        ": its labels don't match the queue's namespaceSelector",
+                                        STR_ARG(shape->namespace_name), STR_ARG(name)));
     }
-    return say(REASON_NONE, 0, STR_NONE);
+    return verdict_say(REASON_NONE, 0, STR_NONE);
+}
+
+/* whenCanBorrow: MayStopSearch (the default) takes the first flavor that fits, borrowing or not. */
+static bool stops_at_borrowing(const struct queue *object)
+{
+    const struct flavor_fungibility *fungibility = object->spec.flavor_fungibility;
+    return fungibility == NULL || !str_eq_c(fungibility->when_can_borrow, "TryNextFlavor");
 }
 
 static void note_flavor(struct attempt *attempt, const struct verdict *verdict,
@@ -408,7 +187,8 @@ static void note_flavor(struct attempt *attempt, const struct verdict *verdict,
     struct text name;
     text_init(&name, &attempt->core->scratch, 250);
     for (uint32_t g = 0; g < attempt->group_count; g++) {
-        text_addf(&name, "%s" STR_FMT, g == 0 ? "" : "+", STR_ARG(chosen(attempt, g)->name));
+        text_addf(&name, "%s" STR_FMT, g == 0 ? "" : "+",
+                  STR_ARG(attempt_chosen(attempt, g)->name));
     }
     evidence->flavors[evidence->flavor_count++] = (struct flavor_note){
         .flavor = text_str(&name), .reason = verdict->reason, .message = verdict->message};
@@ -425,26 +205,38 @@ static void note_nodes(const struct fit_result *fit, struct evidence *evidence)
 static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluation)
 {
     struct evidence evidence = {.flavor_count = 0};
-    struct verdict nearest = say(REASON_NONE, 0, STR_NONE);
+    struct verdict nearest = verdict_say(REASON_NONE, 0, STR_NONE);
     uint32_t waits_for = 0;
     uint32_t tried = 0;
+    bool has_fit = false;
     do {
         struct evaluation evaluation;
         struct verdict verdict = judge(attempt, &evaluation);
         if (verdict.reason == REASON_NONE) {
-            fill_request(attempt, &evaluation);
-            *ret_evaluation = evaluation;
-            return;
+            bool is_better = !has_fit || evaluation.level < ret_evaluation->level;
+            if (is_better) {
+                fill_request(attempt, &evaluation);
+                *ret_evaluation = evaluation;
+                has_fit = true;
+            }
+            if (evaluation.level == 0 || stops_at_borrowing(attempt->object)) {
+                return;
+            }
+            tried++;
+            continue;
         }
         waits_for |= verdict.waits_for;
         note_flavor(attempt, &verdict, &evidence);
-        if (tried == 0 || verdict_rank(verdict.reason) > verdict_rank(nearest.reason)) {
+        if (nearest.reason == REASON_NONE ||
+            verdict_rank(verdict.reason) > verdict_rank(nearest.reason)) {
             nearest = verdict;
-            *ret_evaluation = evaluation;
             note_nodes(&evaluation.fit, &evidence);
         }
         tried++;
     } while (next_choice(attempt) && tried < COMBINATIONS_MAX);
+    if (has_fit) {
+        return;
+    }
     nearest.waits_for = waits_for;
     if (tried > 1) {
         nearest.asked = 0; /* room in any of the flavors may be enough */
@@ -472,14 +264,138 @@ void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *r
         return;
     }
     struct attempt attempt = {.core = core, .shape = shape, .object = shape->queue->object};
-    if (!collect_demands(&attempt)) {
-        *verdict = say(
+    if (!attempt_collect(&attempt)) {
+        *verdict = verdict_say(
             REASON_INVALID, WAIT_CONFIG,
             arena_format(&core->scratch, "asks for more than %d different resources", DEMANDS_MAX));
         return;
     }
-    *verdict = find_groups(&attempt);
+    *verdict = attempt_find_groups(&attempt);
     if (verdict->reason == REASON_NONE) {
         try_flavors(&attempt, ret_evaluation);
+    }
+}
+
+/* -- quota alone --------------------------------------------------------------------------------
+ */
+
+static void fill_probe(struct attempt *attempt, uint32_t level, struct quota_probe *probe)
+{
+    probe->items =
+        ARENA_ARRAY(&attempt->core->scratch, struct probe_item, attempt->demand_count + 1);
+    probe->level = level;
+    for (uint32_t i = 0; i < attempt->demand_count; i++) {
+        const struct quota_demand *demand = &attempt->demands[i];
+        i128 asked = attempt_total(attempt, demand);
+        if (demand->group >= 0 && asked > 0) {
+            probe->items[probe->count++] =
+                (struct probe_item){.flavor = attempt_flavor(attempt, demand)->name,
+                                    .resource = demand->resource,
+                                    .asked = asked};
+        }
+    }
+}
+
+static bool attempt_begin(struct core *core, struct shape *shape, struct attempt *ret_attempt)
+{
+    if (check_queue(core, shape).reason != REASON_NONE) {
+        return false;
+    }
+    shape_resolve(core, shape);
+    *ret_attempt = (struct attempt){.core = core, .shape = shape, .object = shape->queue->object};
+    return shape->broken.reason == REASON_NONE && attempt_collect(ret_attempt) &&
+           attempt_find_groups(ret_attempt).reason == REASON_NONE;
+}
+
+static bool may_have_flavors(struct attempt *attempt)
+{
+    struct evaluation evaluation = {.has_fit = false};
+    for (uint32_t g = 0; g < attempt->group_count; g++) {
+        struct str name = attempt_chosen(attempt, g)->name;
+        if (attempt_check_flavor(attempt, name, &evaluation).reason != REASON_NONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The combination that is chosen now, if it is better than what the probe has; true: it has the
+ * quota and ends the search. One with quota goes before one that only might have it. */
+static bool probe_choice(struct attempt *attempt, struct quota_probe *probe, bool *is_free)
+{
+    attempt->count = attempt_count(attempt);
+    uint32_t level = 0;
+    enum reason reason = attempt_check_quota(attempt, &level).reason;
+    if (reason == REASON_NEVER_FITS || (reason != REASON_NONE && *is_free)) {
+        return *is_free && stops_at_borrowing(attempt->object);
+    }
+    bool is_first = reason == REASON_NONE && !*is_free;
+    if (is_first || level < probe->level) {
+        *probe = (struct quota_probe){.level = level};
+        fill_probe(attempt, level, probe);
+    }
+    *is_free = reason == REASON_NONE;
+    return *is_free && (level == 0 || stops_at_borrowing(attempt->object));
+}
+
+void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *ret_probe)
+{
+    *ret_probe = (struct quota_probe){.level = UINT32_MAX};
+    struct attempt attempt;
+    bool is_free = false;
+    bool is_done = !attempt_begin(core, shape, &attempt);
+    for (uint32_t tried = 0; !is_done && tried < COMBINATIONS_MAX; tried++) {
+        is_done = may_have_flavors(&attempt) && probe_choice(&attempt, ret_probe, &is_free);
+        is_done = is_done || !next_choice(&attempt);
+    }
+    if (ret_probe->level == UINT32_MAX) {
+        ret_probe->level = 0; /* what can't start at all is soon judged and out of the way */
+    }
+}
+
+/* One group's flavor: what is short of it, else all of it. */
+static void add_needs(struct attempt *attempt, uint32_t g, struct quota_probe *probe,
+                      uint32_t *capacity)
+{
+    const struct quota_node *node = &attempt->shape->queue->node;
+    struct str flavor = attempt_chosen(attempt, g)->name;
+    bool is_any_short = false;
+    for (int round = 0; round < 2 && !is_any_short; round++) {
+        for (uint32_t i = 0; i < attempt->demand_count; i++) {
+            const struct quota_demand *demand = &attempt->demands[i];
+            i128 asked = attempt_total(attempt, demand);
+            bool is_short = asked > quota_available(node, flavor, demand->resource);
+            if (demand->group != attempt->groups[g] || asked == 0 || (round == 0 && !is_short)) {
+                continue;
+            }
+            is_any_short = true;
+            probe->items = arena_grow(&attempt->core->scratch, probe->items, probe->count, capacity,
+                                      sizeof(struct probe_item));
+            probe->items[probe->count++] =
+                (struct probe_item){.flavor = flavor, .resource = demand->resource, .asked = asked};
+        }
+    }
+}
+
+void evaluate_needs(struct core *core, struct shape *shape, struct quota_probe *ret_probe)
+{
+    *ret_probe = (struct quota_probe){.level = 0};
+    struct attempt attempt;
+    if (!attempt_begin(core, shape, &attempt)) {
+        return;
+    }
+    attempt.count = shape->size.is_partial_allowed ? shape->size.min_count : shape->size.pods;
+    uint32_t capacity = 0;
+    for (uint32_t g = 0; g < attempt.group_count; g++) {
+        const struct resource_group *group =
+            &attempt.object->spec.resource_groups.items[attempt.groups[g]];
+        for (attempt.choice[g] = 0; attempt.choice[g] < group->flavors.count; attempt.choice[g]++) {
+            struct evaluation evaluation = {.has_fit = false};
+            struct str name = attempt_chosen(&attempt, g)->name;
+            if (attempt_check_flavor(&attempt, name, &evaluation).reason == REASON_NONE) {
+                add_needs(&attempt, g, ret_probe, &capacity);
+            }
+        }
+        attempt.choice[g] = 0;
     }
 }

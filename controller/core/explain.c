@@ -163,9 +163,9 @@ static void add_quota(const struct gang *gang, struct explanation *explanation, 
     const struct queue_state *queue = gang->queue;
     const struct shape *shape = gang->shape;
     struct explanation_quota_list *list = &explanation->quota;
-    list->items = ARENA_ARRAY(arena, struct explanation_quota, queue->cell_count + 1);
-    for (uint32_t i = 0; i < queue->cell_count && list->count < 32; i++) {
-        const struct quota_cell *cell = &queue->cells[i];
+    list->items = ARENA_ARRAY(arena, struct explanation_quota, queue->node.cell_count + 1);
+    for (uint32_t i = 0; i < queue->node.cell_count && list->count < 32; i++) {
+        const struct quota_cell *cell = &queue->node.cells[i];
         int64_t asked = asked_of(shape, cell->resource);
         if (asked == 0 || !cell->is_listed) {
             continue;

@@ -102,7 +102,11 @@ static void node_open_plan(const struct core *core, struct node_state *node)
 i128 node_room(const struct core *core, const struct node_state *node, struct str resource)
 {
     i128 planned = node->plan_epoch == core->plan_epoch ? vector_get(&node->planned, resource) : 0;
-    i128 free = vector_get(&node->capacity, resource) - vector_get(&node->used, resource) - planned;
+    i128 freed = core->is_what_if && node->freed_epoch == core->what_if_epoch
+                     ? vector_get(&node->freed, resource)
+                     : 0;
+    i128 free =
+        vector_get(&node->capacity, resource) + freed - vector_get(&node->used, resource) - planned;
     return free > 0 ? free : 0;
 }
 

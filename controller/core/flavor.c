@@ -29,6 +29,15 @@ const struct resource_flavor *flavor_object(const struct core *core, struct str 
     return str_eq_c(name, FLAVOR_DEFAULT) ? &implicit_default : NULL;
 }
 
+static void cohort_free(struct core *core, struct cohort_state *cohort)
+{
+    HASH_DEL(core->cohorts, cohort);
+    quota_node_deinit(&cohort->node);
+    str_drop(&cohort->name);
+    mem_free(cohort->object);
+    mem_free(cohort);
+}
+
 /* -- which pods may take it ------------------------------------------------------------------- */
 
 static bool contradicts_selector(const struct string_map *selector, const struct string_map *labels)
@@ -108,8 +117,8 @@ const struct taint *flavor_untolerated(const struct shape *shape,
 
 static bool queue_lists_flavor(const struct queue_state *queue, struct str flavor)
 {
-    for (uint32_t i = 0; i < queue->cell_count; i++) {
-        if (str_eq(queue->cells[i].flavor, flavor)) {
+    for (uint32_t i = 0; i < queue->node.cell_count; i++) {
+        if (str_eq(queue->node.cells[i].flavor, flavor)) {
             return true;
         }
     }
@@ -167,19 +176,64 @@ void flavor_deleted(struct core *core, const struct resource_flavor *object)
     mem_free(flavor);
 }
 
+struct cohort_state *cohort_get(struct core *core, struct str name)
+{
+    struct cohort_state *cohort = NULL;
+    FIND(core->cohorts, name, cohort);
+    if (cohort == NULL) {
+        cohort = MEM_NEW(struct cohort_state);
+        cohort->name = str_own(name);
+        quota_node_init(&cohort->node, cohort->name, NULL);
+        HASH_ADD_KEYPTR(hh, core->cohorts, cohort->name.ptr, (unsigned)cohort->name.len, cohort);
+    }
+    return cohort;
+}
+
+void cohorts_make_implicit(struct core *core)
+{
+    struct cohort_state *cohort;
+    struct cohort_state *next;
+    HASH_ITER (hh, core->cohorts, cohort, next) {
+        cohort->is_named = cohort->object != NULL;
+    }
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        if (queue->object != NULL && !str_is_empty(queue->object->spec.cohort)) {
+            cohort_get(core, queue->object->spec.cohort)->is_named = true;
+        }
+    }
+    HASH_ITER (hh, core->cohorts, cohort, next) {
+        if (cohort->object != NULL && !str_is_empty(cohort->object->spec.parent_name)) {
+            cohort_get(core, cohort->object->spec.parent_name)->is_named = true;
+        }
+    }
+    HASH_ITER (hh, core->cohorts, cohort, next) {
+        if (!cohort->is_named) {
+            cohort_free(core, cohort);
+        }
+    }
+}
+
 void cohort_apply(struct core *core, const struct cohort *object)
 {
     const struct schema *schema = kind_info(KIND_COHORT)->schema;
-    struct cohort_state *cohort = NULL;
-    FIND(core->cohorts, object->meta.name, cohort);
-    if (cohort == NULL) {
-        cohort = MEM_NEW(struct cohort_state);
-        cohort->name = str_own(object->meta.name);
-        HASH_ADD_KEYPTR(hh, core->cohorts, cohort->name.ptr, (unsigned)cohort->name.len, cohort);
+    struct cohort_state *cohort = cohort_get(core, object->meta.name);
+    struct cohort slim = *object;
+    slim.meta.annotations = (struct string_map){.items = NULL};
+    slim.meta.labels = (struct string_map){.items = NULL};
+    bool is_same = false;
+    if (cohort->object != NULL) {
+        struct cohort a = slim;
+        a.meta.resource_version = cohort->object->meta.resource_version;
+        a.status = cohort->object->status;
+        is_same = object_equal(schema, &a, cohort->object);
     }
     mem_free(cohort->object);
-    cohort->object = object_clone(schema, object);
-    cohort->is_status_dirty = true;
+    cohort->object = object_clone(schema, &slim);
+    if (!is_same) {
+        quota_node_read(core, &cohort->node, &cohort->object->spec.resource_groups);
+        cohort->is_status_dirty = true;
+    }
 }
 
 void cohort_deleted(struct core *core, const struct cohort *object)
@@ -189,8 +243,22 @@ void cohort_deleted(struct core *core, const struct cohort *object)
     if (cohort == NULL) {
         return;
     }
-    HASH_DEL(core->cohorts, cohort);
-    str_drop(&cohort->name);
+    /* Queues may still name it; the next relinking tells. */
     mem_free(cohort->object);
-    mem_free(cohort);
+    cohort->object = NULL;
+    quota_node_read(core, &cohort->node, NULL);
+}
+
+void flavors_free(struct core *core)
+{
+    struct flavor_state *flavor;
+    struct flavor_state *next_flavor;
+    HASH_ITER (hh, core->flavors, flavor, next_flavor) {
+        flavor_deleted(core, flavor->object);
+    }
+    struct cohort_state *cohort;
+    struct cohort_state *next_cohort;
+    HASH_ITER (hh, core->cohorts, cohort, next_cohort) {
+        cohort_free(core, cohort);
+    }
 }

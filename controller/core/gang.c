@@ -26,7 +26,8 @@ static const struct {
     /* After a restart a gang is found in whatever state it has reached. */
     [0] = {"", BIT(GANG_PENDING) | BIT(GANG_ADMITTED) | BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
     [GANG_PENDING] = {"Pending", BIT(GANG_HELD) | BIT(GANG_ADMITTED) | BIT(GANG_RUNNING) |
-                                     BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
+                                     BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED) |
+                                     BIT(GANG_RESERVED)},
     [GANG_HELD] = {"Held", BIT(GANG_PENDING) | BIT(GANG_ADMITTED) | BIT(GANG_RUNNING) |
                                BIT(GANG_SUSPENDING) | BIT(GANG_FINISHED)},
     [GANG_ADMITTED] = {"Admitted", BIT(GANG_PENDING) | BIT(GANG_RUNNING) | BIT(GANG_SUSPENDING) |
@@ -36,6 +37,9 @@ static const struct {
     [GANG_SUSPENDING] = {"Suspending", BIT(GANG_PENDING) | BIT(GANG_HELD) | BIT(GANG_ADMITTED) |
                                            BIT(GANG_RUNNING) | BIT(GANG_FINISHED)},
     [GANG_FINISHED] = {"Finished", 0},
+    [GANG_RESERVED] = {"Reserved", BIT(GANG_PENDING) | BIT(GANG_HELD) | BIT(GANG_ADMITTED) |
+                                       BIT(GANG_RUNNING) | BIT(GANG_SUSPENDING) |
+                                       BIT(GANG_FINISHED)},
 };
 
 const char *gang_state_name(enum gang_state state)
@@ -64,6 +68,8 @@ void gang_set_state(struct core *core, struct gang *gang, enum gang_state state,
         .pods = gang->reservation != NULL ? gang->reservation->count : gang->size.pods,
         .amounts =
             gang->reservation == NULL ? STR_NONE : reservation_text(core, gang, arena, false)};
+    core->reserved_count += state == GANG_RESERVED ? 1 : 0;
+    core->reserved_count -= gang->state == GANG_RESERVED ? 1 : 0;
     gang->state = state;
     gang_mark_unbound(core, gang);
     gang_show(core, gang);
@@ -107,14 +113,15 @@ void gang_enqueue(struct core *core, struct gang *gang)
     bool was_empty = RB_EMPTY(&gang->shape->gangs);
     struct shape *shape = gang->shape;
     bool was_ready = shape->is_ready;
-    if (was_ready) {
-        RB_REMOVE(shape_tree, &core->ready, shape); /* its place may change with its head */
-    }
+    ready_remove(core, shape); /* its place may change with its head */
     RB_INSERT(shape_gang_tree, &shape->gangs, gang);
     if (was_ready) {
-        RB_INSERT(shape_tree, &core->ready, shape);
+        ready_add(core, shape);
     }
-    bool is_judged = !was_empty && shape->verdict.reason != REASON_NONE;
+    const struct queue *object = gang->queue->object;
+    bool may_preempt = object != NULL && object->spec.preemption != NULL;
+    bool is_judged = !was_empty && shape->verdict.reason != REASON_NONE &&
+                     !(may_preempt && RB_MIN(shape_gang_tree, &shape->gangs) == gang);
     if (queue_is_strict(gang->queue)) {
         struct gang *blocker = gang->queue->blocker;
         is_judged = blocker != NULL && gang_compare_order(gang, blocker) > 0;
@@ -137,14 +144,11 @@ void gang_dequeue(struct core *core, struct gang *gang)
     RB_REMOVE(gang_tree, &queue->pending, gang);
     queue->pending_count--;
     queue->is_pending_dirty = true;
-    if (shape->is_ready) {
-        RB_REMOVE(shape_tree, &core->ready, shape);
-    }
+    bool was_ready = shape->is_ready;
+    ready_remove(core, shape);
     RB_REMOVE(shape_gang_tree, &shape->gangs, gang);
-    if (shape->is_ready && !RB_EMPTY(&shape->gangs)) {
-        RB_INSERT(shape_tree, &core->ready, shape);
-    } else {
-        shape->is_ready = false;
+    if (was_ready) {
+        ready_add(core, shape);
     }
     if (queue->blocker == gang) {
         queue->blocker = NULL;
@@ -227,8 +231,10 @@ void gang_reprioritize(struct core *core, struct gang *gang)
 
 int64_t gang_promised_pods(const struct gang *gang)
 {
-    bool is_starting = gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING;
-    if (gang->reservation == NULL || (!is_starting && gang->state != GANG_SUSPENDING)) {
+    bool is_starting =
+        gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING || gang->state == GANG_RESERVED;
+    bool is_stopping = gang->state == GANG_SUSPENDING;
+    if (gang->reservation == NULL || gang->is_out || (!is_starting && !is_stopping)) {
         return 0;
     }
     /* Of a gang that stops, those that are there may still be bound before they are deleted. */
@@ -304,6 +310,7 @@ void gang_free(struct core *core, struct gang *gang)
 {
     admission_withdraw(core, gang);
     gang_dequeue(core, gang);
+    core->reserved_count -= gang->state == GANG_RESERVED ? 1 : 0;
     ledger_release(core, gang);
     if (gang->is_in_unbound) {
         RB_REMOVE(gang_unbound_tree, &core->unbound, gang);
@@ -333,6 +340,7 @@ void gang_free(struct core *core, struct gang *gang)
     str_drop(&gang->admission_uid);
     str_drop(&gang->invalid);
     str_drop(&gang->refusal);
+    str_drop(&gang->stops_for);
     mem_free(gang);
     if (queue != NULL) {
         queue_free_if_unused(core, queue);

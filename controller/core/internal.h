@@ -3,8 +3,50 @@
 
 #include "state.h"
 
+/* -- quota.c: the trees of shared quota ------------------------------------------------------- */
+
+#define QUOTA_DEPTH_MAX 32 /* cohorts above a queue; a longer chain is told and admits nothing */
+
+void quota_node_init(struct quota_node *node, struct str name, struct queue_state *queue);
+void quota_node_deinit(struct quota_node *node);
+/* Accounts that neither the spec nor a gang needs any more. */
+void quota_node_prune(struct quota_node *node);
+struct quota_cell *quota_cell_find(const struct quota_node *node, struct str flavor,
+                                   struct str resource);
+struct quota_cell *quota_cell_get(struct quota_node *node, struct str flavor, struct str resource);
+/* Reads nominal quotas and limits; what isn't listed any more stays while it is used. */
+void quota_node_read(struct core *core, struct quota_node *node,
+                     const struct resource_group_list *groups);
+/* Specs have changed: links the trees and sums them up anew, if they have. */
+void quota_relink(struct core *core);
+const struct quota_node *quota_root(const struct quota_node *node);
+/* Charges or gives back, up the tree. */
+void quota_use(struct quota_node *node, struct str flavor, struct str resource, i128 delta);
+/* What the node may still use now, its own and what it may borrow; >= 0. */
+i128 quota_available(const struct quota_node *node, struct str flavor, struct str resource);
+/* What it could ever use, with everything else idle. */
+i128 quota_potential(const struct quota_node *node, struct str flavor, struct str resource);
+/* With `asked` more: 0 it stays within its own quota, 1 it borrows within the lowest cohort, and so
+ * on up. */
+uint32_t quota_borrow_level(const struct quota_node *node, struct str flavor, struct str resource,
+                            i128 asked);
+/* What the node uses beyond its guaranteed part, with `extra` more. */
+i128 quota_beyond(const struct quota_node *node, struct str flavor, struct str resource,
+                  i128 extra);
+/* Whether the borrowing limit of the node itself is what stands in the way. */
+bool quota_hits_borrowing_limit(const struct quota_node *node, struct str flavor,
+                                struct str resource, i128 asked);
+
+/* -- order.c: who is next ------------------------------------------------------------------------
+ */
+
+/* The shape whose first gang is judged next, or NULL. */
+struct shape *order_next(struct core *core);
+
 /* -- wake.c: which parked shapes a change could free ------------------------------------------ */
 
+void ready_add(struct core *core, struct shape *shape);
+void ready_remove(struct core *core, struct shape *shape);
 /* The shape is evaluated in this step's pass (if it has gangs that wait). */
 void wake_shape(struct core *core, struct shape *shape);
 /* The shapes of a queue that wait for one of these bits; all of them with WAIT_ANY. */
@@ -24,10 +66,6 @@ struct queue_state *queue_find(const struct core *core, struct str name);
 /* Finds or makes it (without an object). */
 struct queue_state *queue_get(struct core *core, struct str name);
 void queue_free_if_unused(struct core *core, struct queue_state *queue);
-struct quota_cell *queue_cell_find(const struct queue_state *queue, struct str flavor,
-                                   struct str resource);
-struct quota_cell *queue_cell_get(struct queue_state *queue, struct str flavor,
-                                  struct str resource);
 bool queue_is_strict(const struct queue_state *queue);
 int64_t queue_pods_ready_timeout_ms(const struct queue_state *queue);
 NODISCARD struct rc queue_apply(struct core *core, const struct queue *object, struct err *err);
@@ -49,9 +87,14 @@ const struct taint *flavor_untolerated(const struct shape *shape,
                                        const struct resource_flavor *flavor);
 void flavor_apply(struct core *core, const struct resource_flavor *object);
 void flavor_deleted(struct core *core, const struct resource_flavor *object);
+/* Finds or makes it (by its name alone). */
+struct cohort_state *cohort_get(struct core *core, struct str name);
+/* Cohorts that are only named come to be, those that nobody names any more go. */
+void cohorts_make_implicit(struct core *core);
 void cohort_apply(struct core *core, const struct cohort *object);
 void cohort_deleted(struct core *core, const struct cohort *object);
 void queues_free(struct core *core);
+void flavors_free(struct core *core);
 
 /* -- config.c: the small named objects -------------------------------------------------------- */
 
@@ -88,6 +131,8 @@ void slice_deleted(struct core *core, const struct resource_slice *object);
 void device_set_used(struct core *core, struct str key, bool is_used);
 /* Free for the plan of core.plan_epoch: unused, untainted, its counters suffice. */
 bool device_is_free(const struct core *core, const struct device_state *device);
+/* A what-if frees it, or takes that back. */
+void device_set_freed(struct core *core, struct str key, bool is_freed);
 void device_plan(struct core *core, struct device_state *device);
 void device_unplan(struct core *core, struct device_state *device);
 void devices_free(struct core *core);
@@ -157,6 +202,7 @@ struct str reservation_flavor(const struct reservation *reservation, struct str 
  * what isn't cpu, memory, ephemeral-storage or pods. */
 struct str reservation_text(const struct core *core, const struct gang *gang, struct arena *arena,
                             bool is_devices);
+bool resource_is_device(struct str resource);
 void ledger_assert(const struct core *core);
 
 /* -- fit.c: where could these pods go --------------------------------------------------------- */
@@ -302,10 +348,29 @@ struct evaluation {
     struct str pin;
     struct fit_result fit;
     bool has_fit;
+    uint32_t level;           /* of borrowing */
     struct evidence evidence; /* texts in the scratch arena */
 };
 
 void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *ret_evaluation);
+
+struct probe_item {
+    struct str flavor;
+    struct str resource;
+    i128 asked;
+};
+
+/* What the first gang of a shape would take, by quota alone, in the scratch arena. */
+struct quota_probe {
+    struct probe_item *items;
+    uint32_t count;
+    uint32_t level; /* of borrowing; 0 where no flavor could ever have the quota */
+};
+
+void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *ret_probe);
+/* The accounts that stand in the way, on all flavors that the pods may have: those that are too
+ * short, or, on a flavor with quota enough, all that the gang asks for. */
+void evaluate_needs(struct core *core, struct shape *shape, struct quota_probe *ret_probe);
 
 /* -- explain.c -------------------------------------------------------------------------------- */
 
@@ -316,6 +381,38 @@ const char *exclusion_text(enum exclusion exclusion); /* "not ready" */
 /* The evidence behind the verdict as the Admission carries it; borrowed from the arena. */
 struct explanation *explain_gang(const struct core *core, const struct gang *gang,
                                  const struct verdict *verdict, struct arena *arena);
+
+/* -- whatif.c: the state without some gangs --------------------------------------------------- */
+
+void whatif_begin(struct core *core);
+void whatif_take_out(struct core *core, struct gang *gang);
+void whatif_put_back(struct core *core, struct gang *gang);
+void whatif_end(struct core *core); /* all have been put back */
+
+/* -- victims.c, preempt.c --------------------------------------------------------------------- */
+
+struct victims {
+    struct gang **items; /* in the scratch arena */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* The smallest set of gangs to stop, and how the gang fits then; the set is empty if it fits as
+ * soon as those are gone that stop for it already. False: there is none, or it has only to wait.
+ * Leaves in gang->look_again_ms when a candidate's protection ends (0: none has one). */
+bool victims_find(struct core *core, struct gang *gang, struct victims *ret_victims,
+                  struct evaluation *ret_evaluation);
+
+/* Finds victims for the gang, stops them and reserves their room for it; false: there are none. */
+bool preempt(struct core *core, struct gang *gang, enum reason reason);
+/* Those of its victims that still hold something. */
+uint32_t preempt_victims_left(const struct core *core, const struct gang *gang);
+/* It no longer wants the room, or has waited too long for it. */
+void preempt_abort(struct core *core, struct gang *gang);
+/* Admits the gangs whose victims have all stopped. */
+void preempt_finish_ready(struct core *core);
+/* Takes up the transactions that a restart has interrupted. */
+void preempt_restore(struct core *core);
 
 /* -- decide.c --------------------------------------------------------------------------------- */
 
@@ -363,6 +460,9 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
 
 void patch_admit(struct core *core, struct gang *gang, const struct evaluation *evaluation);
 void patch_suspend(struct core *core, struct gang *gang, const char *cause, struct str why);
+/* A victim, for the sake of that gang; and the Event about it, once. */
+void patch_suspend_for(struct core *core, struct gang *victim, const struct gang *gang);
+void patch_tell_victim(struct core *core, struct gang *victim, const struct gang *gang);
 void patch_restore(struct core *core, struct gang *gang, bool sets_hold);
 struct effect *effect_new(struct core *core, enum effect_kind kind);
 void note_event(struct core *core, const struct gang *gang, bool is_warning, const char *reason,

@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include "tallyman/base/alloc.h"
+#include "tallyman/base/time_text.h"
 
 static struct str job_label(const struct job *job, const char *key)
 {
@@ -167,6 +168,13 @@ static bool is_size_pruned(const struct gang *gang, const struct job *job)
             !str_is_empty(job_annotation(job, ANNOTATION_MIN_COUNT_SOURCE)));
 }
 
+static bool is_elastic_index(const struct job *job)
+{
+    return str_eq_c(job->spec.completion_mode, "Indexed") && job->spec.parallelism.is_set &&
+           job->spec.completions.is_set &&
+           job->spec.parallelism.value == job->spec.completions.value;
+}
+
 static void read_job(struct core *core, struct gang *gang, const struct job *job)
 {
     read_version(gang, job);
@@ -188,6 +196,9 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     }
     string_map_drop(&gang->template_selector);
     gang->template_selector = string_map_own(&job->spec.pod_template.spec.node_selector);
+    gang->checkpoint_ms = 0;
+    (void)time_parse_rfc3339(job_annotation(job, ANNOTATION_CHECKPOINT), &gang->checkpoint_ms);
+    gang->is_elastic_index = is_elastic_index(job);
     gang->template_tolerations = job->spec.pod_template.spec.tolerations.count;
     struct gang_size size = {.pods = 0};
     str_drop(&gang->invalid);

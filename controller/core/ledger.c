@@ -37,11 +37,10 @@ static void charges_apply(struct core *core, struct queue_state *queue,
 {
     for (uint32_t i = 0; i < charges->count; i++) {
         const struct charge *charge = &charges->items[i];
-        struct quota_cell *cell = queue_cell_get(queue, charge->flavor, charge->resource);
-        cell->used += (i128)charge->amount * times;
-        assert(cell->used >= 0);
+        quota_use(&queue->node, charge->flavor, charge->resource, (i128)charge->amount * times);
         if (times < 0 && charge->amount > 0) {
-            wake_for_cell(core, queue, cell);
+            wake_for_cell(core, queue,
+                          quota_cell_get(&queue->node, charge->flavor, charge->resource));
         }
     }
     queue_touch(core, queue);
@@ -179,7 +178,7 @@ struct str reservation_flavor(const struct reservation *reservation, struct str 
     return STR_NONE;
 }
 
-static bool is_device_resource(struct str resource)
+bool resource_is_device(struct str resource)
 {
     return !str_eq_c(resource, "cpu") && !str_eq_c(resource, "memory") &&
            !str_eq_c(resource, "ephemeral-storage") && !str_eq_c(resource, RESOURCE_PODS) &&
@@ -191,7 +190,7 @@ static void text_add_charges(struct text *text, struct arena *arena,
 {
     for (uint32_t i = 0; i < charges->count; i++) {
         const struct charge *charge = &charges->items[i];
-        if (is_devices && !is_device_resource(charge->resource)) {
+        if (is_devices && !resource_is_device(charge->resource)) {
             continue;
         }
         struct str amount =
@@ -248,19 +247,19 @@ static i128 gang_use_of_cell(const struct core *core, const struct gang *gang,
 static void queue_assert(const struct core *core, const struct queue_state *queue)
 {
     uint32_t admitted = 0;
-    for (uint32_t i = 0; i < queue->cell_count; i++) {
+    for (uint32_t i = 0; i < queue->node.cell_count; i++) {
         i128 sum = 0;
         admitted = 0;
         struct gang *gang;
         RB_FOREACH (gang, gang_order_tree, (struct gang_order_tree *)(uintptr_t)&core->gang_order) {
             if (gang->reservation != NULL && gang->reservation->queue == queue) {
-                sum += gang_use_of_cell(core, gang, &queue->cells[i]);
+                sum += gang_use_of_cell(core, gang, &queue->node.cells[i]);
                 admitted++;
             }
         }
-        assert(sum == queue->cells[i].used && "sum of the reservations = used");
+        assert(sum == queue->node.cells[i].used && "sum of the reservations = used");
     }
-    assert(queue->cell_count == 0 || admitted == queue->admitted_count);
+    assert(queue->node.cell_count == 0 || admitted == queue->admitted_count);
 }
 
 static void node_assert(const struct node_state *node)

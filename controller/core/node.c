@@ -26,6 +26,7 @@ static void node_free(struct core *core, struct node_state *node)
     vector_deinit(&node->capacity);
     vector_deinit(&node->used);
     vector_deinit(&node->planned);
+    vector_deinit(&node->freed);
     mem_free(node);
 }
 

@@ -205,6 +205,10 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
     patch->suspend = (struct opt_bool){true, false};
     patch->record = record_text(core, gang, evaluation);
     patch->removes_suspended = gang->suspended != NULL;
+    if (evaluation->reserve.count < gang->size.pods) {
+        patch->parallelism = (struct opt_int){true, evaluation->reserve.count};
+        patch->sets_completions = gang->is_elastic_index;
+    }
     add_directives(core, gang, evaluation, patch);
     string_map_drop(&gang->admit_selector);
     gang->admit_selector = string_map_own(&patch->node_selector);
@@ -229,6 +233,37 @@ void patch_suspend(struct core *core, struct gang *gang, const char *cause, stru
     note_event(core, gang, true, cause, "Suspend", why);
 }
 
+static const char *cause_of(const struct gang *victim, const struct gang *gang)
+{
+    return victim->reservation->queue == gang->queue ? "PreemptedWithinQueue"
+                                                     : "ReclaimedWithinCohort";
+}
+
+void patch_suspend_for(struct core *core, struct gang *victim, const struct gang *gang)
+{
+    struct effect *effect = patch_new(core, victim, PATCH_SUSPEND);
+    struct suspended_record record = {.cause = str_from_c(cause_of(victim, gang)),
+                                      .for_gang = gang->key,
+                                      .at = {true, core->now_ms}};
+    effect->patch.suspend = (struct opt_bool){true, true};
+    effect->patch.suspended = json_of(core, &suspended_record_schema, &record);
+    gang_set_timer(core, victim, 0);
+    gang_set_state(core, victim, GANG_SUSPENDING, cause_of(victim, gang));
+}
+
+void patch_tell_victim(struct core *core, struct gang *victim, const struct gang *gang)
+{
+    bool is_own_namespace = str_eq(victim->namespace_name, gang->namespace_name);
+    note_event(core, victim, true, cause_of(victim, gang), "Suspend",
+               arena_format(&core->scratch,
+                            "stopped whole to make room for %s" STR_FMT " of queue " STR_FMT
+                            " (priority %lld); it keeps its place in its "
+                            "queue",
+                            is_own_namespace ? "gang " : "a gang",
+                            STR_ARG(is_own_namespace ? gang->name : STR("")),
+                            STR_ARG(gang->queue->name), (long long)gang->priority));
+}
+
 static void restore_selector(struct core *core, const struct gang *gang, struct job_patch *patch)
 {
     uint32_t capacity = 0;
@@ -242,6 +277,18 @@ static void restore_selector(struct core *core, const struct gang *gang, struct 
     }
 }
 
+/* After a partial admission the Job asks for all its pods again. */
+static void restore_parallelism(const struct gang *gang, struct job_patch *patch)
+{
+    const struct record_restore *restore = gang->record == NULL ? NULL : gang->record->restore;
+    if (restore == NULL || !restore->parallelism.is_set ||
+        restore->parallelism.value <= gang->record->pod_sets.items[0].count.value) {
+        return;
+    }
+    patch->parallelism = restore->parallelism;
+    patch->sets_completions = gang->is_elastic_index;
+}
+
 void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
 {
     struct effect *effect = patch_new(core, gang, PATCH_RESTORE);
@@ -250,6 +297,7 @@ void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
     patch->removes_suspended = gang->suspended != NULL;
     patch->sets_hold = sets_hold;
     restore_selector(core, gang, patch);
+    restore_parallelism(gang, patch);
     if (gang->template_tolerations != gang->shape->spec->tolerations.count) {
         uint32_t capacity = 0;
         patch->sets_tolerations = true;

@@ -26,6 +26,8 @@ struct queue_state *queue_get(struct core *core, struct str name)
     queue = MEM_NEW(struct queue_state);
     queue->name = str_own(name);
     RB_INIT(&queue->pending);
+    RB_INIT(&queue->ready);
+    quota_node_init(&queue->node, queue->name, queue);
     HASH_ADD_KEYPTR(hh, core->queues, queue->name.ptr, (unsigned)queue->name.len, queue);
     RB_INSERT(queue_tree, &core->queue_order, queue);
     return queue;
@@ -35,11 +37,8 @@ static void queue_free(struct core *core, struct queue_state *queue)
 {
     HASH_DEL(core->queues, queue);
     RB_REMOVE(queue_tree, &core->queue_order, queue);
-    for (uint32_t i = 0; i < queue->cell_count; i++) {
-        str_drop(&queue->cells[i].flavor);
-        str_drop(&queue->cells[i].resource);
-    }
-    mem_free(queue->cells);
+    quota_node_deinit(&queue->node);
+    core->is_tree_stale = true;
     mem_free(queue->object);
     str_drop(&queue->name);
     mem_free(queue);
@@ -52,31 +51,6 @@ void queue_free_if_unused(struct core *core, struct queue_state *queue)
     if (is_unused) {
         queue_free(core, queue);
     }
-}
-
-struct quota_cell *queue_cell_find(const struct queue_state *queue, struct str flavor,
-                                   struct str resource)
-{
-    for (uint32_t i = 0; i < queue->cell_count; i++) {
-        struct quota_cell *cell = &queue->cells[i];
-        if (str_eq(cell->flavor, flavor) && str_eq(cell->resource, resource)) {
-            return cell;
-        }
-    }
-    return NULL;
-}
-
-struct quota_cell *queue_cell_get(struct queue_state *queue, struct str flavor, struct str resource)
-{
-    struct quota_cell *cell = queue_cell_find(queue, flavor, resource);
-    if (cell != NULL) {
-        return cell;
-    }
-    queue->cells =
-        mem_grow(queue->cells, queue->cell_count, &queue->cell_capacity, sizeof(*queue->cells));
-    cell = &queue->cells[queue->cell_count++];
-    *cell = (struct quota_cell){.flavor = str_own(flavor), .resource = str_own(resource)};
-    return cell;
 }
 
 bool queue_is_strict(const struct queue_state *queue)
@@ -98,55 +72,10 @@ void queue_touch(struct core *core, struct queue_state *queue)
     queue->is_status_dirty = true;
 }
 
-/* Accounts that neither the spec nor a gang needs any more. */
-static void queue_prune_cells(struct queue_state *queue)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < queue->cell_count; i++) {
-        struct quota_cell *cell = &queue->cells[i];
-        if (cell->is_listed || cell->used != 0) {
-            queue->cells[kept++] = *cell;
-            continue;
-        }
-        str_drop(&cell->flavor);
-        str_drop(&cell->resource);
-    }
-    queue->cell_count = kept;
-}
-
 void queue_tidy(struct core *core, struct queue_state *queue)
 {
-    queue_prune_cells(queue);
+    quota_node_prune(&queue->node);
     queue_free_if_unused(core, queue);
-}
-
-static void queue_list_resources(struct core *core, struct queue_state *queue,
-                                 const struct quota_flavor *flavor)
-{
-    for (uint32_t i = 0; i < flavor->resources.count; i++) {
-        const struct quota_resource *resource = &flavor->resources.items[i];
-        /* Quotas are limits: what doesn't divide is rounded down. */
-        struct quota_cell *cell = queue_cell_get(queue, flavor->name, resource->name);
-        cell->nominal =
-            resource_amount_from_quantity(resource->name, resource->nominal_quota.value, false);
-        cell->is_listed = true;
-        (void)resource_intern(core, resource->name);
-    }
-}
-
-static void queue_list_cells(struct core *core, struct queue_state *queue)
-{
-    for (uint32_t i = 0; i < queue->cell_count; i++) {
-        queue->cells[i].is_listed = false;
-        queue->cells[i].nominal = 0;
-    }
-    const struct resource_group_list *groups = &queue->object->spec.resource_groups;
-    for (uint32_t g = 0; g < groups->count; g++) {
-        for (uint32_t f = 0; f < groups->items[g].flavors.count; f++) {
-            queue_list_resources(core, queue, &groups->items[g].flavors.items[f]);
-        }
-    }
-    queue_prune_cells(queue);
 }
 
 static struct rc queue_check(const struct queue *object, struct err *err)
@@ -240,7 +169,7 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
     if (is_same) {
         return RC_SUCCESS;
     }
-    queue_list_cells(core, queue);
+    quota_node_read(core, &queue->node, &queue->object->spec.resource_groups);
     queue->blocker = NULL;
     queue->is_status_dirty = true;
     wake_queue(core, queue, WAIT_ANY);
@@ -264,11 +193,7 @@ void queue_deleted(struct core *core, const struct queue *object)
     queue->is_finalizer_pending = false;
     queue->status_hash = 0;
     queue->blocker = NULL;
-    for (uint32_t i = 0; i < queue->cell_count; i++) {
-        queue->cells[i].is_listed = false;
-        queue->cells[i].nominal = 0;
-    }
-    queue_prune_cells(queue);
+    quota_node_read(core, &queue->node, NULL);
     wake_queue(core, queue, WAIT_ANY);
     queue_free_if_unused(core, queue);
 }
@@ -279,15 +204,5 @@ void queues_free(struct core *core)
     struct queue_state *next_queue;
     HASH_ITER (hh, core->queues, queue, next_queue) {
         queue_free(core, queue);
-    }
-    struct flavor_state *flavor;
-    struct flavor_state *next_flavor;
-    HASH_ITER (hh, core->flavors, flavor, next_flavor) {
-        flavor_deleted(core, flavor->object);
-    }
-    struct cohort_state *cohort;
-    struct cohort_state *next_cohort;
-    HASH_ITER (hh, core->cohorts, cohort, next_cohort) {
-        cohort_deleted(core, cohort->object);
     }
 }

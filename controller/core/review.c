@@ -166,6 +166,22 @@ static void review_readiness(struct core *core, struct gang *gang)
     patch_suspend(core, gang, "PodsReadyTimeout", why);
 }
 
+/* A victim whose suspension didn't come about (somebody changed the Job first): once more, while
+ * the gang that it makes room for still wants that. */
+static bool review_victim(struct core *core, struct gang *gang)
+{
+    if (!str_is_set(gang->stops_for)) {
+        return false;
+    }
+    const struct gang *beneficiary = gang_find(core, gang->stops_for);
+    if (beneficiary == NULL || beneficiary->state != GANG_RESERVED) {
+        str_drop(&gang->stops_for);
+        return false;
+    }
+    patch_suspend_for(core, gang, beneficiary);
+    return true;
+}
+
 /* A record says so, unless Tallyman has stopped the gang since: the PATCH that admits takes that
  * mark away, and what has been released isn't taken back. */
 static bool is_admitted(const struct gang *gang)
@@ -201,6 +217,9 @@ static void review_running(struct core *core, struct gang *gang)
     gang_mark_unbound(core, gang);
     if (core->now_ms < gang->write_retry_ms) {
         gang_set_timer(core, gang, gang->write_retry_ms);
+        return;
+    }
+    if (review_victim(core, gang)) {
         return;
     }
     review_resize(core, gang);
@@ -240,6 +259,7 @@ static void review_stopping(struct core *core, struct gang *gang)
         return;
     }
     ledger_release(core, gang);
+    str_drop(&gang->stops_for);
     if (core->now_ms < gang->write_retry_ms) {
         gang_set_timer(core, gang, gang->write_retry_ms);
         return;
@@ -247,8 +267,39 @@ static void review_stopping(struct core *core, struct gang *gang)
     patch_restore(core, gang, gang->suspended == NULL || is_over_limit(gang));
 }
 
+/* Its victims are stopping: it keeps what is reserved for it while it still wants the same. */
+static bool keeps_reserved(struct core *core, struct gang *gang)
+{
+    if (gang->state != GANG_RESERVED) {
+        return false;
+    }
+    bool wants_it = gang->has_label && !gang->is_hold_wanted && !str_is_set(gang->invalid) &&
+                    gang->shape == gang->reserved_shape && core->now_ms < gang->reserved_until_ms;
+    if (wants_it) {
+        gang_set_timer(core, gang, gang->reserved_until_ms);
+        return true;
+    }
+    preempt_abort(core, gang);
+    return false;
+}
+
+static void line_up(struct core *core, struct gang *gang)
+{
+    str_drop(&gang->refusal);
+    bool is_due = gang->look_again_ms != 0 && gang->look_again_ms <= core->now_ms;
+    gang->look_again_ms = is_due ? 0 : gang->look_again_ms;
+    gang_set_timer(core, gang, gang->look_again_ms);
+    gang_enqueue(core, gang);
+    if (is_due) {
+        wake_shape(core, gang->shape); /* a gang that it could stop isn't protected any more */
+    }
+}
+
 static void review_waiting(struct core *core, struct gang *gang)
 {
+    if (keeps_reserved(core, gang)) {
+        return;
+    }
     if (gang->reservation != NULL) {
         ledger_release(core, gang); /* our admission never came about */
     }
@@ -276,9 +327,7 @@ static void review_waiting(struct core *core, struct gang *gang)
         gang_show(core, gang);
         return;
     }
-    str_drop(&gang->refusal);
-    gang_set_timer(core, gang, 0);
-    gang_enqueue(core, gang);
+    line_up(core, gang);
 }
 
 static void review_finished(struct core *core, struct gang *gang)
@@ -325,6 +374,15 @@ static void tell_pruned_field(struct core *core, struct gang *gang)
                                     : "kubectl's last-applied-configuration annotation"));
 }
 
+/* Somebody would have stopped it, but for our write that was on its way. */
+static void wake_preemptors(struct core *core, struct gang *gang)
+{
+    if (gang->wakes_preemptors) {
+        gang->wakes_preemptors = false;
+        wake_all(core, WAIT_QUOTA | WAIT_CLUSTER);
+    }
+}
+
 /* It names no queue any more, and nothing of it is left to be looked after. */
 static bool is_released(const struct gang *gang)
 {
@@ -348,6 +406,7 @@ void gang_review(struct core *core, struct gang *gang)
     if (gang_is_busy(gang)) {
         return;
     }
+    wake_preemptors(core, gang);
     if (gang->is_job_finished) {
         review_finished(core, gang);
     } else if (is_released(gang)) {

@@ -81,9 +81,7 @@ void shape_drop(struct core *core, struct shape *shape)
     if (--shape->users > 0) {
         return;
     }
-    if (shape->is_ready) {
-        RB_REMOVE(shape_tree, &core->ready, shape);
-    }
+    ready_remove(core, shape);
     struct shape **link = &shape->queue->shapes;
     while (*link != shape) {
         link = &(*link)->next_in_queue;

@@ -44,6 +44,7 @@ int shape_compare_head(const struct shape *a, const struct shape *b)
     /* A shape is in the tree only while it has gangs; one gang has one shape, so this is total. */
     struct gang *first_a = RB_MIN(shape_gang_tree, (struct shape_gang_tree *)&a->gangs);
     struct gang *first_b = RB_MIN(shape_gang_tree, (struct shape_gang_tree *)&b->gangs);
+    assert(first_a != NULL && first_b != NULL);
     return gang_compare_order(first_a, first_b);
 }
 
@@ -70,6 +71,7 @@ RB_GENERATE(gang_unbound_tree, gang, in_unbound, gang_compare_admitted)
 RB_GENERATE(gang_holder_tree, gang, in_holders, gang_compare_admitted)
 RB_GENERATE(shape_tree, shape, by_head, shape_compare_head)
 RB_GENERATE(queue_tree, queue_state, by_name, queue_compare_name)
+RB_GENERATE(ready_tree, queue_state, by_ready, queue_compare_name)
 RB_GENERATE(node_tree, node_state, by_name, node_compare_name)
 RB_GENERATE(device_tree, device_state, by_key, device_compare_key)
 

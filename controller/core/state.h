@@ -14,6 +14,7 @@
 #define ANNOTATION_ADMISSION        "tallyman.dev/admission"
 #define ANNOTATION_SUSPENDED        "tallyman.dev/suspended"
 #define ANNOTATION_HOLD             "tallyman.dev/hold"
+#define ANNOTATION_CHECKPOINT       "tallyman.dev/last-checkpoint"
 #define ANNOTATION_MIN_COUNT_SOURCE "tallyman.dev/min-count-source"
 #define LABEL_HOSTNAME              "kubernetes.io/hostname"
 #define QUEUE_FINALIZER             "tallyman.dev/in-use"
@@ -32,6 +33,7 @@ struct shape;
 
 RB_HEAD(gang_tree, gang);       /* a queue's, linked by in_queue */
 RB_HEAD(shape_gang_tree, gang); /* a shape's, linked by in_shape */
+RB_HEAD(shape_tree, shape);     /* a queue's that are to be judged */
 
 /* -- queues and quota ------------------------------------------------------------------------- */
 
@@ -40,8 +42,32 @@ struct quota_cell {
     struct str flavor;   /* owned */
     struct str resource; /* owned */
     int64_t nominal;
-    i128 used;      /* = the sum of the reservations' charges here, asserted */
-    bool is_listed; /* in the Queue's spec; a cell stays while it is used */
+    int64_t borrowing_limit; /* QUOTA_UNLIMITED: none */
+    int64_t lending_limit;   /* QUOTA_UNLIMITED: none */
+    i128 subtree;            /* nominal, and what the children lend */
+    i128 used;               /* = the sum of the reservations' charges here, asserted */
+    bool is_listed;          /* in the Queue's spec; a cell stays while it is used */
+};
+
+#define QUOTA_UNLIMITED (-1)
+
+/* A place in a tree of shared quota: a queue is a leaf, a cohort an inner node. What is used beyond
+ * a node's guaranteed part (subtree - lendingLimit) is used in its parent too. */
+struct quota_node {
+    struct str name; /* borrowed from its queue or cohort */
+    bool is_cohort;
+    bool is_in_cycle;            /* its parents go round: nothing is admitted */
+    struct quota_node *parent;   /* NULL: a root */
+    struct quota_node *children; /* list by next_sibling, in order of kind and name */
+    struct quota_node *next_sibling;
+    struct queue_state *queue; /* NULL: a cohort */
+    struct quota_cell *cells;
+    uint32_t cell_count;
+    uint32_t cell_capacity;
+    uint64_t seen_in;     /* the round of order_next() that has looked at this root */
+    uint32_t depth;       /* 0: a root */
+    int64_t weight_milli; /* fairSharing.weight in thousandths */
+    bool has_fair_sharing;
 };
 
 struct queue_state {
@@ -49,10 +75,10 @@ struct queue_state {
     UT_hash_handle hh;
     RB_ENTRY(queue_state) by_name;
     struct queue *object; /* owned clone; NULL: only Jobs or records name it */
-    struct quota_cell *cells;
-    uint32_t cell_count;
-    uint32_t cell_capacity;
-    struct gang_tree pending; /* all that wait, in queue order */
+    struct quota_node node;
+    struct shape_tree ready;        /* shapes to be judged, by their first gang */
+    RB_ENTRY(queue_state) by_ready; /* in core.ready while `ready` isn't empty */
+    struct gang_tree pending;       /* all that wait, in queue order */
     uint32_t pending_count;
     uint32_t admitted_count; /* gangs with a reservation here */
     struct shape *shapes;    /* list by next_in_queue */
@@ -68,6 +94,7 @@ struct queue_state {
 };
 
 RB_HEAD(queue_tree, queue_state);
+RB_HEAD(ready_tree, queue_state);
 
 struct flavor_state {
     struct str name; /* owned */
@@ -81,7 +108,9 @@ struct flavor_state {
 struct cohort_state {
     struct str name; /* owned */
     UT_hash_handle hh;
-    struct cohort *object; /* owned clone */
+    struct quota_node node;
+    struct cohort *object; /* owned clone; NULL: it is there by its name alone */
+    bool is_named;         /* scratch of cohorts_make_implicit() */
     uint64_t status_hash;
     bool is_status_pending;
     bool is_status_dirty;
@@ -162,7 +191,7 @@ struct evidence {
 struct shape {
     struct str key; /* owned; queue, namespace, sizes and template as text */
     UT_hash_handle hh;
-    RB_ENTRY(shape) by_head; /* in core.ready */
+    RB_ENTRY(shape) by_head; /* in its queue's `ready` */
     struct shape *next_in_queue;
     struct queue_state *queue;
     struct str namespace_name; /* owned */
@@ -189,8 +218,6 @@ struct shape {
     int64_t verdict_ms;       /* when its reason last changed */
     struct evidence evidence; /* of the last evaluation */
 };
-
-RB_HEAD(shape_tree, shape);
 
 /* What a gang's reservation takes from one account. */
 struct charge {
@@ -235,6 +262,7 @@ enum gang_state {
     GANG_RUNNING,
     GANG_SUSPENDING,
     GANG_FINISHED,
+    GANG_RESERVED, /* its victims are stopping; what comes free is its own */
 };
 
 struct gang {
@@ -284,7 +312,8 @@ struct gang {
     struct suspended_record *suspended; /* owned clone; NULL: none */
     struct string_map admit_selector; /* owned; what our PATCH adds, until the watch has shown it */
     struct string_map template_selector; /* owned; nodeSelector as it stands on the Job */
-    uint32_t template_tolerations;       /* how many stand on the Job */
+    bool is_elastic_index; /* Indexed, and completions equals parallelism: both change together */
+    uint32_t template_tolerations; /* how many stand on the Job */
 
     struct pod_group *pods; /* never NULL */
     uint32_t lost_pods;     /* die on a dead node, and hold no quota any more */
@@ -296,7 +325,14 @@ struct gang {
     int64_t promise_settled_pods;    /* settled_pods then */
     struct reservation *reservation; /* owned; NULL: holds nothing */
     int64_t admitted_ms;             /* the record's `at` */
-    int64_t short_since_ms;          /* fewer than min-count ready since; 0: whole */
+    bool is_out;                     /* a what-if has taken it out */
+    struct str stops_for;            /* owned; uid of the gang that it makes room for */
+    struct shape *reserved_shape;    /* what its victims stop for; borrowed */
+    int64_t reserved_until_ms;
+    bool wakes_preemptors;  /* one would have stopped it, but for our write on its way */
+    int64_t look_again_ms;  /* a gang that it could stop is protected until then; 0: none is */
+    int64_t checkpoint_ms;  /* annotation last-checkpoint; 0: none */
+    int64_t short_since_ms; /* fewer than min-count ready since; 0: whole */
 
     /* our own write on its way: no decision about the Job until the watch has shown it */
     uint64_t write_effect_id; /* 0: none in flight */
@@ -388,13 +424,18 @@ struct core {
     struct gang_order_tree gang_order;
     struct gang_timer_tree timers;
     struct gang_holder_tree holders;
+    uint32_t reserved_count;          /* gangs that are Reserved */
     struct gang_unbound_tree unbound; /* admitted, with pods that no node has yet */
     struct shape *shapes;
-    struct shape_tree ready; /* to be evaluated, by their first gang */
+    struct ready_tree ready; /* queues with shapes to be judged, by name */
+    bool is_tree_stale;      /* the trees of quota have to be linked anew */
     uint64_t plan_epoch;
     uint32_t apart_pods;   /* pods with a required podAntiAffinity */
     bool plan_stays_local; /* the plan leaves out devices that no node owns */
-    uint64_t pass;         /* counts the decision passes */
+    bool is_what_if;
+    uint64_t what_if_epoch; /* counts what-ifs; one is on while is_what_if */
+    uint64_t pass;          /* counts the decision passes */
+    uint64_t order_round;
     struct core_cost cost;
     struct pending_effect *pending_effects;
     struct hash_orphan *orphans; /* Admissions without a Job of ours */
@@ -420,5 +461,6 @@ RB_PROTOTYPE(gang_unbound_tree, gang, in_unbound, gang_compare_admitted)
 RB_PROTOTYPE(gang_holder_tree, gang, in_holders, gang_compare_admitted)
 RB_PROTOTYPE(shape_tree, shape, by_head, shape_compare_head)
 RB_PROTOTYPE(queue_tree, queue_state, by_name, queue_compare_name)
+RB_PROTOTYPE(ready_tree, queue_state, by_ready, queue_compare_name)
 RB_PROTOTYPE(node_tree, node_state, by_name, node_compare_name)
 RB_PROTOTYPE(device_tree, device_state, by_key, device_compare_key)

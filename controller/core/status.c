@@ -20,47 +20,23 @@ static bool is_other(struct str value, const char *default_value)
     return str_is_set(value) && !str_eq_c(value, default_value);
 }
 
-static bool has_limits(const struct resource_group_list *groups)
-{
-    for (uint32_t g = 0; g < groups->count; g++) {
-        for (uint32_t f = 0; f < groups->items[g].flavors.count; f++) {
-            const struct quota_resource_list *list = &groups->items[g].flavors.items[f].resources;
-            for (uint32_t r = 0; r < list->count; r++) {
-                if (list->items[r].borrowing_limit.is_set || list->items[r].lending_limit.is_set) {
-                    return true;
-                }
-            }
-        }
-    }
-    return false;
-}
-
 /* The fields that the user set and whose behaviour isn't there yet. */
 static struct str queue_unsupported(struct arena *arena, const struct queue_spec *spec)
 {
     struct text text;
     text_init(&text, arena, 600);
-    const struct queue_preemption *preemption = spec->preemption;
     const struct flavor_fungibility *fungibility = spec->flavor_fungibility;
-    name_field(&text, str_is_set(spec->cohort), "cohort");
-    name_field(&text, has_limits(&spec->resource_groups), "borrowingLimit/lendingLimit");
     name_field(&text, str_eq_c(spec->queueing_strategy, "Backfill"), "queueingStrategy: Backfill");
     name_field(&text, spec->starvation_bound.is_set, "starvationBound");
     name_field(&text,
-               preemption != NULL && (is_other(preemption->within_queue, "Never") ||
-                                      is_other(preemption->reclaim_within_cohort, "Never")),
-               "preemption");
-    name_field(&text,
-               fungibility != NULL && (is_other(fungibility->when_can_borrow, "MayStopSearch") ||
-                                       is_other(fungibility->when_can_preempt, "TryNextFlavor") ||
+               fungibility != NULL && (is_other(fungibility->when_can_preempt, "TryNextFlavor") ||
                                        str_is_set(fungibility->preference)),
                "flavorFungibility");
-    name_field(&text, spec->fair_sharing != NULL, "fairSharing");
+    name_field(&text, spec->fair_sharing != NULL && spec->fair_sharing->half_life.is_set,
+               "fairSharing.halfLife");
     name_field(&text, str_eq_c(spec->stop_policy, "HoldAndDrain"), "stopPolicy: HoldAndDrain");
     name_field(&text, spec->default_runtime.is_set, "defaultRuntime");
     name_field(&text, spec->max_runtime.is_set, "maxRuntime");
-    name_field(&text, spec->min_runtime_protection.is_set && spec->min_runtime_protection.ms > 0,
-               "minRuntimeProtection");
     name_field(&text, spec->allowed_priority_classes.count > 0, "allowedPriorityClasses");
     name_field(&text, spec->admission_checks.count > 0, "admissionChecks");
     return text_str(&text);
@@ -94,9 +70,9 @@ static struct str missing_flavors(const struct core *core, struct arena *arena,
 {
     struct text text;
     text_init(&text, arena, 400);
-    for (uint32_t i = 0; i < queue->cell_count; i++) {
-        const struct quota_cell *cell = &queue->cells[i];
-        bool is_repeat = i > 0 && str_eq(queue->cells[i - 1].flavor, cell->flavor);
+    for (uint32_t i = 0; i < queue->node.cell_count; i++) {
+        const struct quota_cell *cell = &queue->node.cells[i];
+        bool is_repeat = i > 0 && str_eq(queue->node.cells[i - 1].flavor, cell->flavor);
         if (cell->is_listed && !is_repeat && flavor_object(core, cell->flavor) == NULL) {
             text_addf(&text, "%s" STR_FMT, text.len == 0 ? "" : ", ", STR_ARG(cell->flavor));
         }
@@ -136,12 +112,12 @@ static struct condition_list queue_conditions(const struct core *core, struct ar
 
 /* -- figures ---------------------------------------------------------------------------------- */
 
-static struct usage_flavor_list usage_list(struct arena *arena, const struct queue_state *queue)
+static struct usage_flavor_list usage_list(struct arena *arena, const struct quota_node *node)
 {
     struct usage_flavor_list list = {.count = 0};
-    list.items = ARENA_ARRAY(arena, struct usage_flavor, queue->cell_count + 1);
-    for (uint32_t i = 0; i < queue->cell_count; i++) {
-        const struct quota_cell *cell = &queue->cells[i];
+    list.items = ARENA_ARRAY(arena, struct usage_flavor, node->cell_count + 1);
+    for (uint32_t i = 0; i < node->cell_count; i++) {
+        const struct quota_cell *cell = &node->cells[i];
         uint32_t f = 0;
         while (f < list.count && !str_eq(list.items[f].name, cell->flavor)) {
             f++;
@@ -149,25 +125,25 @@ static struct usage_flavor_list usage_list(struct arena *arena, const struct que
         if (f == list.count) {
             list.items[f].name = arena_copy_str(arena, cell->flavor);
             list.items[f].resources.items =
-                ARENA_ARRAY(arena, struct usage_resource, queue->cell_count);
+                ARENA_ARRAY(arena, struct usage_resource, node->cell_count);
             list.count++;
         }
         struct usage_resource_list *resources = &list.items[f].resources;
         resources->items[resources->count++] = (struct usage_resource){
             .name = arena_copy_str(arena, cell->resource),
-            .nominal = resource_amount_format(arena, cell->resource, cell->nominal),
+            .nominal = resource_amount_format(arena, cell->resource, i128_clamp(cell->subtree)),
             .used = resource_amount_format(arena, cell->resource, i128_clamp(cell->used))};
     }
     return list;
 }
 
 /* used/nominal of the resource of which the largest part is used. */
-static struct str dominant_usage(struct arena *arena, const struct queue_state *queue)
+static struct str dominant_usage(struct arena *arena, const struct quota_node *node)
 {
     const struct quota_cell *top = NULL;
-    for (uint32_t i = 0; i < queue->cell_count; i++) {
-        const struct quota_cell *cell = &queue->cells[i];
-        bool is_larger = top == NULL || cell->used * top->nominal > top->used * cell->nominal;
+    for (uint32_t i = 0; i < node->cell_count; i++) {
+        const struct quota_cell *cell = &node->cells[i];
+        bool is_larger = top == NULL || cell->used * top->subtree > top->used * cell->subtree;
         top = is_larger ? cell : top;
     }
     if (top == NULL) {
@@ -176,7 +152,7 @@ static struct str dominant_usage(struct arena *arena, const struct queue_state *
     return arena_format(
         arena, STR_FMT " " STR_FMT "/" STR_FMT, STR_ARG(top->resource),
         STR_ARG(resource_amount_format(arena, top->resource, i128_clamp(top->used))),
-        STR_ARG(resource_amount_format(arena, top->resource, top->nominal)));
+        STR_ARG(resource_amount_format(arena, top->resource, i128_clamp(top->subtree))));
 }
 
 static bool hash_changed(const struct schema *schema, const void *object, uint64_t *hash)
@@ -204,8 +180,8 @@ static bool queue_content(struct core *core, struct str name, struct arena *aren
     content->status.conditions = queue_conditions(core, arena, queue);
     content->status.pending = (struct opt_int){true, queue->pending_count};
     content->status.admitted = (struct opt_int){true, queue->admitted_count};
-    content->status.usage = dominant_usage(arena, queue);
-    content->status.flavors = usage_list(arena, queue);
+    content->status.usage = dominant_usage(arena, &queue->node);
+    content->status.flavors = usage_list(arena, &queue->node);
     return hash_changed(kind_info(KIND_QUEUE)->schema, content, &queue->status_hash);
 }
 
@@ -241,18 +217,24 @@ static bool cohort_content(struct core *core, struct str name, struct arena *are
 {
     struct cohort_state *cohort = NULL;
     HASH_FIND(hh, core->cohorts, name.ptr, (unsigned)name.len, cohort);
-    if (cohort == NULL) {
+    if (cohort == NULL || cohort->object == NULL) {
         return false;
     }
     cohort->is_status_pending = false;
     struct cohort *content = &ret_content->cohort;
     *content = (struct cohort){.meta.name = arena_copy_str(arena, name)};
     content->status.observed_generation = cohort->object->meta.generation;
+    const struct object_meta *meta = &cohort->object->meta;
+    const struct condition_list *old = &cohort->object->status.conditions;
     content->status.conditions =
-        ready_condition(core, arena, &cohort->object->status.conditions, &cohort->object->meta,
-                        true, "PartlySupported",
-                        STR("this version doesn't act on Cohorts: each queue has its own nominal "
-                            "quota and nothing more"));
+        cohort->node.is_in_cycle
+            ? ready_condition(core, arena, old, meta, false, "Cycle",
+                              STR("the cohorts above it form a cycle, or are too many; nothing is "
+                                  "admitted below it"))
+            : ready_condition(core, arena, old, meta, true, "Ready",
+                              STR("queues below it share its quota"));
+    content->status.usage = dominant_usage(arena, &cohort->node);
+    content->status.flavors = usage_list(arena, &cohort->node);
     return hash_changed(kind_info(KIND_COHORT)->schema, content, &cohort->status_hash);
 }
 
@@ -280,10 +262,10 @@ static int64_t milli(struct str resource, i128 amount)
 static void fill_cells(const struct queue_state *queue, struct arena *arena,
                        struct queue_figures *figures)
 {
-    figures->cells = ARENA_ARRAY(arena, struct cell_figures, queue->cell_count + 1);
-    figures->cell_count = queue->cell_count;
-    for (uint32_t i = 0; i < queue->cell_count; i++) {
-        const struct quota_cell *cell = &queue->cells[i];
+    figures->cells = ARENA_ARRAY(arena, struct cell_figures, queue->node.cell_count + 1);
+    figures->cell_count = queue->node.cell_count;
+    for (uint32_t i = 0; i < queue->node.cell_count; i++) {
+        const struct quota_cell *cell = &queue->node.cells[i];
         figures->cells[i] =
             (struct cell_figures){.flavor = arena_copy_str(arena, cell->flavor),
                                   .resource = arena_copy_str(arena, cell->resource),

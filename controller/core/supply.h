@@ -25,7 +25,10 @@ struct node_state {
     int64_t not_ready_since_ms;   /* 0: it is Ready */
     struct device_state *devices; /* of this node only; list by next_on_node */
     struct pod_state *pods;       /* list by next_on_node */
-    /* one evaluation's what-if; valid while plan_epoch is the core's */
+    /* what gangs that a what-if has taken out would free; valid while freed_epoch is the core's */
+    struct vector freed;
+    uint64_t freed_epoch;
+    /* one evaluation's plan; valid while plan_epoch is the core's */
     uint64_t plan_epoch;
     struct vector planned; /* what the plan puts here on top of `used` */
 };
@@ -81,6 +84,8 @@ struct counter_state {
     i128 used;       /* by the pool's devices in use */
     i128 planned;    /* by the plan of plan_epoch */
     uint64_t plan_epoch;
+    i128 freed; /* by the what-if of freed_epoch */
+    uint64_t freed_epoch;
 };
 
 struct counter_use {
@@ -113,10 +118,11 @@ struct device_state {
     struct pool_state *pool;
     struct counter_use *counters; /* owned */
     uint32_t counter_count;
-    bool is_used;        /* some claim's allocation names it */
-    bool is_tainted;     /* NoSchedule or NoExecute */
-    bool is_uncountable; /* names a counter that its pool doesn't have */
-    uint64_t plan_epoch; /* taken by the plan of that epoch */
+    bool is_used;         /* some claim's allocation names it */
+    bool is_tainted;      /* NoSchedule or NoExecute */
+    bool is_uncountable;  /* names a counter that its pool doesn't have */
+    uint64_t plan_epoch;  /* taken by the plan of that epoch */
+    uint64_t freed_epoch; /* freed by the what-if of that epoch */
 };
 
 RB_HEAD(device_tree, device_state);

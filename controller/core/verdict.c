@@ -76,6 +76,18 @@ static struct verdict stopping_verdict(const struct gang *gang, struct arena *ar
                                            "is considered again")};
 }
 
+static struct verdict reserved_verdict(const struct core *core, const struct gang *gang,
+                                       struct arena *arena)
+{
+    uint32_t left = preempt_victims_left(core, gang);
+    struct str message =
+        left == 0 ? STR("the gangs that made room have stopped; what they held is coming free")
+                  : arena_format(arena, "%u %s room for it %s stopping", left,
+                                 left == 1 ? "gang that makes" : "gangs that make",
+                                 left == 1 ? "is" : "are");
+    return (struct verdict){.reason = REASON_WAITING_FOR_VICTIMS, .message = message};
+}
+
 struct verdict gang_verdict(const struct core *core, const struct gang *gang, struct arena *arena)
 {
     switch (gang->state) {
@@ -88,6 +100,8 @@ struct verdict gang_verdict(const struct core *core, const struct gang *gang, st
         return stopping_verdict(gang, arena);
     case GANG_PENDING:
         return waiting_verdict(core, gang, arena);
+    case GANG_RESERVED:
+        return reserved_verdict(core, gang, arena);
     case GANG_ADMITTED:
     case GANG_RUNNING:
     case GANG_FINISHED:

@@ -1,6 +1,30 @@
 /* wake.c - a parked shape is looked at again only when what it waits for has changed. */
 #include "internal.h"
 
+void ready_add(struct core *core, struct shape *shape)
+{
+    if (shape->is_ready || RB_EMPTY(&shape->gangs)) {
+        return;
+    }
+    shape->is_ready = true;
+    if (RB_EMPTY(&shape->queue->ready)) {
+        RB_INSERT(ready_tree, &core->ready, shape->queue);
+    }
+    RB_INSERT(shape_tree, &shape->queue->ready, shape);
+}
+
+void ready_remove(struct core *core, struct shape *shape)
+{
+    if (!shape->is_ready) {
+        return;
+    }
+    shape->is_ready = false;
+    RB_REMOVE(shape_tree, &shape->queue->ready, shape);
+    if (RB_EMPTY(&shape->queue->ready)) {
+        RB_REMOVE(ready_tree, &core->ready, shape->queue);
+    }
+}
+
 void wake_shape(struct core *core, struct shape *shape)
 {
     shape->is_woken_by_cell = false;
@@ -16,8 +40,7 @@ void wake_shape(struct core *core, struct shape *shape)
             return;
         }
     }
-    shape->is_ready = true;
-    RB_INSERT(shape_tree, &core->ready, shape);
+    ready_add(core, shape);
 }
 
 void wake_queue(struct core *core, struct queue_state *queue, uint32_t bits)
@@ -65,9 +88,10 @@ void wake_reserved(struct core *core)
     }
 }
 
-void wake_for_cell(struct core *core, struct queue_state *queue, const struct quota_cell *cell)
+static void wake_queue_for_cell(struct core *core, struct queue_state *queue,
+                                const struct quota_cell *cell)
 {
-    i128 free = (i128)cell->nominal - cell->used;
+    i128 free = quota_available(&queue->node, cell->flavor, cell->resource);
     for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
         if ((shape->verdict.waits_for & WAIT_QUOTA) == 0) {
             continue;
@@ -79,4 +103,21 @@ void wake_for_cell(struct core *core, struct queue_state *queue, const struct qu
             shape->is_woken_by_cell = true;
         }
     }
+}
+
+static void wake_node_for_cell(struct core *core, const struct quota_node *node,
+                               const struct quota_cell *cell)
+{
+    if (node->queue != NULL) {
+        wake_queue_for_cell(core, node->queue, cell);
+    }
+    for (const struct quota_node *child = node->children; child != NULL;
+         child = child->next_sibling) {
+        wake_node_for_cell(core, child, cell); /* no deeper than QUOTA_DEPTH_MAX */
+    }
+}
+
+void wake_for_cell(struct core *core, struct queue_state *queue, const struct quota_cell *cell)
+{
+    wake_node_for_cell(core, quota_root(&queue->node), cell);
 }

@@ -163,6 +163,9 @@ static void print_json(const struct decided_list *list)
         print_pod_sets(writer, gang);
         json_key(writer, "victims");
         json_array_start(writer);
+        for (uint32_t v = 0; v < gang->victims.count; v++) {
+            json_string(writer, gang->victims.items[v]);
+        }
         json_array_end(writer);
         put(writer, "reason", str_from_c(reason_info(gang->reason)->code));
         put(writer, "message", gang->message);

@@ -103,6 +103,10 @@ void render_job_patch(struct json_writer *writer, const struct effect *effect)
     if (patch->parallelism.is_set) {
         json_key(writer, "parallelism");
         json_int(writer, patch->parallelism.value);
+        if (patch->sets_completions) {
+            json_key(writer, "completions");
+            json_int(writer, patch->parallelism.value);
+        }
     }
     render_template(writer, patch);
     json_object_end(writer);

@@ -45,7 +45,8 @@ int64_t scenario_now_ms(const struct scenario *s);
 void scenario_start(struct scenario *s);
 /* "cpu=4 gpu.example.com=2"; `flavor=NAME` names the flavor of the resources behind it (default:
  * default), `group=new` starts a resource group. strategy= stop= timeout= base= max= limit=
- * undeclared= fit= select=KEY:VALUE (namespaceSelector). Given again, it becomes so. */
+ * undeclared= fit= cohort= within= and reclaim= (preemption) protect= (minRuntimeProtection)
+ * weight= (fairSharing) select=KEY:VALUE (namespaceSelector). Given again, it becomes so. */
 void given_queue(struct scenario *s, const char *name, const char *options);
 void quota_becomes(struct scenario *s, const char *name, const char *options);
 /* label=K:V taint=K:EFFECT (nodeTaints) toleration=K */

@@ -111,6 +111,7 @@ struct queue_text {
     struct text resources;
     struct text spec;
     struct text requeue;
+    struct text preemption;
     struct str flavor;
     struct str selector;
 };
@@ -144,6 +145,7 @@ static void queue_setting(struct queue_text *text, struct str key, struct str va
         {"undeclared", "undeclaredResources"},
         {"fit", "fit"},
         {"cohort", "cohort"},
+        {"protect", "minRuntimeProtection"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (str_eq_c(key, names[i][0])) {
@@ -155,6 +157,12 @@ static void queue_setting(struct queue_text *text, struct str key, struct str va
         text_addf(&text->requeue, "%s\"limit\":" STR_FMT, comma(&text->requeue), STR_ARG(value));
     } else if (str_eq_c(key, "base") || str_eq_c(key, "max")) {
         add_member(&text->requeue, key, value);
+    } else if (str_eq_c(key, "within")) {
+        add_member(&text->preemption, STR("withinQueue"), value);
+    } else if (str_eq_c(key, "reclaim")) {
+        add_member(&text->preemption, STR("reclaimWithinCohort"), value);
+    } else if (str_eq_c(key, "weight")) {
+        text_addf(&text->spec, ",\"fairSharing\":{\"weight\":\"" STR_FMT "\"}", STR_ARG(value));
     } else {
         fail_msg("a queue has no option " STR_FMT, STR_ARG(key));
     }
@@ -184,6 +192,7 @@ void given_queue(struct scenario *s, const char *name, const char *options)
                               .resources = list_text(s),
                               .spec = list_text(s),
                               .requeue = list_text(s),
+                              .preemption = list_text(s),
                               .flavor = STR("default")};
     struct str key;
     struct str value;
@@ -199,13 +208,14 @@ void given_queue(struct scenario *s, const char *name, const char *options)
     int64_t generation = before == NULL ? 1 : before->value->generation.value + 1;
     struct str_list finalizers =
         before == NULL ? (struct str_list){.count = 0} : before->value->finalizers;
-    struct str json = make(
-        s,
-        "{\"metadata\":{\"name\":\"%s\",\"generation\":%lld},\"spec\":{\"namespaceSelector\":{"
-        "\"matchLabels\":{" STR_FMT "}},\"resourceGroups\":[" STR_FMT "]" STR_FMT
-        ",\"requeue\":{" STR_FMT "}}}",
-        name, (long long)generation, STR_ARG(text_str(&labels)), STR_ARG(text_str(&text.groups)),
-        STR_ARG(text_str(&text.spec)), STR_ARG(text_str(&text.requeue)));
+    struct str json =
+        make(s,
+             "{\"metadata\":{\"name\":\"%s\",\"generation\":%lld},\"spec\":{\"namespaceSelector\":{"
+             "\"matchLabels\":{" STR_FMT "}},\"resourceGroups\":[" STR_FMT "]" STR_FMT
+             ",\"requeue\":{" STR_FMT "},\"preemption\":{" STR_FMT "}}}",
+             name, (long long)generation, STR_ARG(text_str(&labels)),
+             STR_ARG(text_str(&text.groups)), STR_ARG(text_str(&text.spec)),
+             STR_ARG(text_str(&text.requeue)), STR_ARG(text_str(&text.preemption)));
     void *object = NULL;
     struct err err;
     if (rc_failed(decode_json(&s->arena, kind_info(KIND_QUEUE)->schema, json, &object, &err))) {

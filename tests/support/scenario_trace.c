@@ -296,6 +296,12 @@ void check_admission(struct scenario *s, const struct effect *effect)
         decode_json(&s->arena, &admission_record_schema, effect->patch.record, &value, &err)));
     const struct admission_record *record = value;
     const struct string_map *flavors = &record->pod_sets.items[0].flavors;
+    char name[300];
+    (void)snprintf(name, sizeof(name), STR_FMT, STR_ARG(record->queue));
+    const struct entry *queue = entry_find(s, KIND_QUEUE, name);
+    if (queue != NULL && !str_is_empty(((const struct queue *)queue->value)->spec.cohort)) {
+        return; /* it may borrow */
+    }
     struct queue_figures figures = figures_of(s, record->queue);
     for (uint32_t i = 0; i < figures.cell_count; i++) {
         if (str_eq(string_map_find(flavors, figures.cells[i].resource), figures.cells[i].flavor)) {

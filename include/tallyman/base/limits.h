@@ -59,7 +59,8 @@
 #define POSITION_REFRESH_MS            10000
 #define JOB_WRITES_IN_FLIGHT_MAX       64
 #define ADMISSION_WRITES_IN_FLIGHT_MAX 32
-#define WRITE_ARENA_FIRST_BYTES        512 /* of a write that waits; there may be one per Job */
+#define PREEMPTION_TIMEOUT_MS          600000 /* then the freed room is given up */
+#define WRITE_ARENA_FIRST_BYTES        512    /* of a write that waits; there may be one per Job */
 #define WRITE_RETRIES_MAX              10
 #define WRITE_RETRY_BASE_MS            500
 #define WRITE_RETRY_MAX_MS             60000

@@ -79,6 +79,7 @@ struct job_patch {
     bool sets_tolerations;           /* the whole list; empty removes it */
     struct toleration_list tolerations;
     struct opt_int parallelism;
+    bool sets_completions; /* to the same number, for an Indexed Job whose two are one */
 };
 
 /* One Event on a Job. */
@@ -173,6 +174,7 @@ struct decided_gang {
     enum decision decision;
     struct decided_pod_set pod_sets[1]; /* a Job has one */
     uint32_t pod_set_count;
+    struct str_list victims; /* "namespace/name"; DECISION_PREEMPT only */
     enum reason reason;
     struct str message;
     int64_t position; /* from 1; 0: none */

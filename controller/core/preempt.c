@@ -1,0 +1,197 @@
+/* preempt.c - preemption as a transaction: victims are chosen and stopped whole, the freed room
+ * belongs to the gang that it was freed for, and each victim is stopped at most once for it.
+ *
+ *   Pending --victims found, each is being suspended--> Reserved --all have stopped--> Admitted
+ *                                                          |
+ *                                                          '--withdrawn, or time is up--> Pending
+ *
+ * While it is Reserved the gang is charged and its places are promised beside what its victims
+ * still hold, so nobody else gets what comes free. victims.c chooses the victims. */
+#include "internal.h"
+
+#include "tallyman/base/limits.h"
+
+/* -- the transaction -----------------------------------------------------------------------------
+ */
+
+static const struct queue_preemption *policy_of(const struct queue_state *queue)
+{
+    return queue->object == NULL ? NULL : queue->object->spec.preemption;
+}
+
+static bool can_be_helped(enum reason reason)
+{
+    switch ((int)reason) {
+    case REASON_QUOTA_EXHAUSTED:
+    case REASON_BORROWING_LIMIT:
+    case REASON_COHORT_EXHAUSTED:
+    case REASON_NODES_FULL:
+    case REASON_NODE_SHAPE:
+    case REASON_DEVICES_EXHAUSTED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_set_other_than_never(struct str policy)
+{
+    return str_is_set(policy) && !str_eq_c(policy, "Never");
+}
+
+static void reserve_for(struct core *core, struct gang *gang, const struct evaluation *evaluation)
+{
+    gang_dequeue(core, gang);
+    gang->admitted_ms = core->now_ms;
+    ledger_reserve(core, gang, &evaluation->reserve);
+    gang->reserved_shape = gang->shape;
+    gang->reserved_until_ms = core->now_ms + PREEMPTION_TIMEOUT_MS;
+    gang_set_state(core, gang, GANG_RESERVED, "Preempts");
+    gang_mark_unbound(core, gang);
+    gang_set_timer(core, gang, gang->reserved_until_ms);
+}
+
+bool preempt(struct core *core, struct gang *gang, enum reason reason)
+{
+    const struct queue_preemption *policy = policy_of(gang->queue);
+    if (policy == NULL || !can_be_helped(reason) ||
+        !(is_set_other_than_never(policy->within_queue) ||
+          is_set_other_than_never(policy->reclaim_within_cohort))) {
+        return false;
+    }
+    struct victims victims;
+    struct evaluation evaluation;
+    if (!victims_find(core, gang, &victims, &evaluation)) {
+        gang_set_timer(core, gang, gang->look_again_ms);
+        return false;
+    }
+    reserve_for(core, gang, &evaluation);
+    for (uint32_t i = 0; i < victims.count; i++) {
+        struct gang *victim = victims.items[i];
+        victim->stops_for = str_own(gang->uid);
+        victim->memory.evictions++;
+        gang_remember(core, victim);
+        patch_suspend_for(core, victim, gang);
+        patch_tell_victim(core, victim, gang);
+    }
+    return true;
+}
+
+uint32_t preempt_victims_left(const struct core *core, const struct gang *gang)
+{
+    uint32_t left = 0;
+    struct gang *victim;
+    RB_FOREACH (victim, gang_holder_tree, (struct gang_holder_tree *)(uintptr_t)&core->holders) {
+        left += str_is_set(victim->stops_for) && str_eq(victim->stops_for, gang->uid) ? 1 : 0;
+    }
+    return left;
+}
+
+void preempt_abort(struct core *core, struct gang *gang)
+{
+    struct gang *victim;
+    RB_FOREACH (victim, gang_holder_tree, &core->holders) {
+        if (str_is_set(victim->stops_for) && str_eq(victim->stops_for, gang->uid)) {
+            str_drop(&victim->stops_for); /* what stops already goes on stopping */
+        }
+    }
+    ledger_release(core, gang);
+    gang->reserved_shape = NULL;
+    gang_set_state(core, gang, GANG_PENDING, "PreemptionEnded");
+    gang_mark_unbound(core, gang);
+}
+
+/* All victims have stopped. Their devices may be freed a little later than their pods, and somebody
+ * else may have taken a place (a foreign pod, a node that went): the room stays reserved until the
+ * gang fits or its time is up. False: it stays so. */
+static bool finish(struct core *core, struct gang *gang)
+{
+    struct evaluation evaluation;
+    arena_reset(&core->scratch);
+    whatif_begin(core);
+    whatif_take_out(core, gang);
+    evaluate_shape(core, gang->shape, &evaluation);
+    whatif_put_back(core, gang);
+    whatif_end(core);
+    enum reason reason = evaluation.verdict.reason;
+    if (reason == REASON_NONE) {
+        ledger_release(core, gang);
+        gang->reserved_shape = NULL;
+        patch_admit(core, gang, &evaluation);
+    } else if (!can_be_helped(reason) && reason != REASON_RESERVED_FOR_OTHER) {
+        preempt_abort(core, gang);
+        gang_review(core, gang);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void preempt_finish_ready(struct core *core)
+{
+    if (core->reserved_count == 0) {
+        return;
+    }
+    struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
+    while (gang != NULL) {
+        struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
+        bool is_due = gang->state == GANG_RESERVED && !gang_is_busy(gang) &&
+                      preempt_victims_left(core, gang) == 0;
+        if (is_due && finish(core, gang)) {
+            next = RB_MIN(gang_holder_tree, &core->holders);
+        }
+        gang = next;
+    }
+}
+
+/* -- after a restart ------------------------------------------------------------------------------
+ */
+
+static void restore_one(struct core *core, struct gang *gang)
+{
+    struct evaluation evaluation;
+    struct victims victims = {.count = 0};
+    whatif_begin(core);
+    struct gang *victim;
+    RB_FOREACH (victim, gang_holder_tree, &core->holders) {
+        bool is_for = victim->state == GANG_SUSPENDING && victim->suspended != NULL &&
+                      str_eq(victim->suspended->for_gang, gang->key);
+        if (is_for) {
+            victims.items = arena_grow(&core->scratch, victims.items, victims.count,
+                                       &victims.capacity, sizeof(struct gang *));
+            victims.items[victims.count++] = victim;
+            whatif_take_out(core, victim);
+        }
+    }
+    evaluate_shape(core, gang->shape, &evaluation);
+    for (uint32_t i = 0; i < victims.count; i++) {
+        whatif_put_back(core, victims.items[i]);
+        str_drop(&victims.items[i]->stops_for);
+        victims.items[i]->stops_for = str_own(gang->uid);
+    }
+    whatif_end(core);
+    if (victims.count > 0 && evaluation.verdict.reason == REASON_NONE) {
+        reserve_for(core, gang, &evaluation);
+    } else if (victims.count > 0) {
+        (void)preempt(core, gang, evaluation.verdict.reason); /* some had not been stopped yet */
+    }
+}
+
+void preempt_restore(struct core *core)
+{
+    struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
+    for (; gang != NULL; gang = RB_NEXT(gang_order_tree, &core->gang_order, gang)) {
+        struct gang *beneficiary = NULL;
+        bool is_victim = gang->state == GANG_SUSPENDING && gang->reservation != NULL &&
+                         gang->suspended != NULL && str_is_set(gang->suspended->for_gang);
+        if (!is_victim) {
+            continue;
+        }
+        struct str key = gang->suspended->for_gang;
+        HASH_FIND(hh_key, core->gangs_by_key, key.ptr, (unsigned)key.len, beneficiary);
+        if (beneficiary != NULL && beneficiary->state == GANG_PENDING && beneficiary->is_in_queue) {
+            quota_relink(core);
+            restore_one(core, beneficiary);
+        }
+    }
+}

@@ -1,0 +1,452 @@
+/* victims.c - who is stopped for a gang: the candidates by policy, in order, and of them the
+ * smallest sufficient set.
+ *
+ * Who may be stopped is Kueue's rule (pkg/scheduler/preemption): in the own queue by withinQueue;
+ * in other queues of the tree by reclaimWithinCohort, as long as their branch borrows and the gang
+ * stays within its own branch's quota; with borrowWithinCohort it may borrow, from lower priorities
+ * up to the threshold. Before anybody is stopped it is shown that the gang fits afterwards: quota,
+ * nodes and devices. */
+#include "internal.h"
+
+#include <assert.h>
+
+/* -- policy ------------------------------------------------------------------------------------ */
+
+/* A queue that says nothing preempts nobody. */
+static const struct queue_preemption *policy_of(const struct queue_state *queue)
+{
+    static const struct queue_preemption never;
+    bool is_set = queue->object != NULL && queue->object->spec.preemption != NULL;
+    return is_set ? queue->object->spec.preemption : &never;
+}
+
+static bool may_within_queue(const struct gang *gang, const struct gang *victim)
+{
+    const struct queue_preemption *policy = policy_of(gang->queue);
+    if (str_eq_c(policy->within_queue, "LowerPriority")) {
+        return victim->priority < gang->priority;
+    }
+    if (str_eq_c(policy->within_queue, "LowerOrNewerEqualPriority")) {
+        bool is_newer = victim->created_ms > gang->created_ms;
+        return victim->priority < gang->priority ||
+               (victim->priority == gang->priority && is_newer);
+    }
+    return false;
+}
+
+static bool may_reclaim(const struct gang *gang, const struct gang *victim)
+{
+    const struct queue_preemption *policy = policy_of(gang->queue);
+    if (str_eq_c(policy->reclaim_within_cohort, "Any")) {
+        return true;
+    }
+    return str_eq_c(policy->reclaim_within_cohort, "LowerPriority") &&
+           victim->priority < gang->priority;
+}
+
+static bool is_needed(const struct quota_probe *needs, const struct charge *charge)
+{
+    for (uint32_t i = 0; i < needs->count; i++) {
+        if (str_eq(needs->items[i].resource, charge->resource) &&
+            str_eq(needs->items[i].flavor, charge->flavor)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the node uses more than its own quota of anything that the victim holds there and the
+ * gang needs (`needs` NULL: of anything). */
+static bool is_borrowing(const struct quota_node *node, const struct gang *victim,
+                         const struct quota_probe *needs)
+{
+    for (uint32_t i = 0; i < victim->reservation->per_pod.count; i++) {
+        const struct charge *charge = &victim->reservation->per_pod.items[i];
+        const struct quota_cell *cell = quota_cell_find(node, charge->flavor, charge->resource);
+        bool is_over = cell != NULL && cell->used > cell->subtree;
+        if (is_over && (needs == NULL || is_needed(needs, charge))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The lowest node above both; NULL: they stand in different trees. */
+static const struct quota_node *common_node(const struct quota_node *a, const struct quota_node *b)
+{
+    while (a != NULL && b != NULL && a != b) {
+        if (a->depth >= b->depth) {
+            a = a->parent;
+        } else {
+            b = b->parent;
+        }
+    }
+    return a == b ? a : NULL;
+}
+
+/* Another queue's gang may be taken while each branch that it stands in, up to where the two
+ * queues' branches meet, uses more than its own quota. */
+static bool is_lent_to(const struct gang *gang, const struct gang *victim,
+                       const struct quota_probe *needs)
+{
+    const struct quota_node *node = &victim->reservation->queue->node;
+    const struct quota_node *top = common_node(node, &gang->queue->node);
+    for (; top != NULL && node != top; node = node->parent) {
+        if (!is_borrowing(node, victim, needs)) {
+            return false;
+        }
+    }
+    return top != NULL;
+}
+
+/* How many steps the gang's own branch is above its queue, where it meets the victim's. */
+static uint32_t branch_level(const struct gang *gang, const struct gang *victim)
+{
+    const struct quota_node *top =
+        common_node(&victim->reservation->queue->node, &gang->queue->node);
+    uint32_t level = 0;
+    for (const struct quota_node *node = &gang->queue->node; node->parent != top;
+         node = node->parent) {
+        level++;
+    }
+    return level;
+}
+
+static bool is_protected(const struct core *core, const struct gang *victim)
+{
+    const struct queue *object = victim->reservation->queue->object;
+    if (object == NULL || !object->spec.min_runtime_protection.is_set) {
+        return false;
+    }
+    bool is_young = core->now_ms - victim->admitted_ms < object->spec.min_runtime_protection.ms;
+    return is_young && !is_borrowing(&victim->reservation->queue->node, victim, NULL);
+}
+
+/* -- candidates -------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct gang *gang, const struct gang *victim,
+                      const struct quota_probe *needs)
+{
+    if (victim->reservation->queue == gang->queue) {
+        return may_within_queue(gang, victim);
+    }
+    return may_reclaim(gang, victim) && is_lent_to(gang, victim, needs);
+}
+
+/* One that can't be stopped just yet leaves word to look again. */
+static bool is_candidate(const struct core *core, struct gang *gang, struct gang *victim,
+                         const struct quota_probe *needs)
+{
+    bool is_up = victim->state == GANG_ADMITTED || victim->state == GANG_RUNNING;
+    if (!is_up || victim == gang || str_is_set(victim->stops_for) ||
+        !is_wanted(gang, victim, needs)) {
+        return false;
+    }
+    if (gang_is_busy(victim)) {
+        victim->wakes_preemptors = true;
+        return false;
+    }
+    if (is_protected(core, victim)) {
+        int64_t until_ms =
+            sat_add(victim->admitted_ms,
+                    victim->reservation->queue->object->spec.min_runtime_protection.ms);
+        bool is_sooner = gang->look_again_ms == 0 || until_ms < gang->look_again_ms;
+        gang->look_again_ms = is_sooner ? until_ms : gang->look_again_ms;
+        return false;
+    }
+    return true;
+}
+
+static i128 lost_work(const struct core *core, const struct gang *victim)
+{
+    i128 devices = 0;
+    for (uint32_t i = 0; i < victim->reservation->per_pod.count; i++) {
+        const struct charge *charge = &victim->reservation->per_pod.items[i];
+        if (resource_is_device(charge->resource)) {
+            devices += (i128)charge->amount * victim->reservation->count;
+        }
+    }
+    int64_t since_ms =
+        victim->checkpoint_ms > victim->admitted_ms ? victim->checkpoint_ms : victim->admitted_ms;
+    int64_t run_ms = core->now_ms > since_ms ? core->now_ms - since_ms : 0;
+    return devices * run_ms;
+}
+
+/* Other queues first, lower priority, least lost work, latest admitted, uid. */
+static int compare_victims(const struct core *core, const struct gang *preemptor,
+                           const struct gang *a, const struct gang *b)
+{
+    bool a_own = a->reservation->queue == preemptor->queue;
+    bool b_own = b->reservation->queue == preemptor->queue;
+    if (a_own != b_own) {
+        return a_own ? 1 : -1;
+    }
+    if (a->priority != b->priority) {
+        return a->priority < b->priority ? -1 : 1;
+    }
+    i128 lost_a = lost_work(core, a);
+    i128 lost_b = lost_work(core, b);
+    if (lost_a != lost_b) {
+        return lost_a < lost_b ? -1 : 1;
+    }
+    if (a->admitted_ms != b->admitted_ms) {
+        return a->admitted_ms > b->admitted_ms ? -1 : 1;
+    }
+    return str_compare(a->uid, b->uid);
+}
+
+/* Sorted as they are found: a handful in the common case. */
+static void add_victim(struct core *core, const struct gang *preemptor, struct victims *list,
+                       struct gang *victim)
+{
+    list->items = arena_grow(&core->scratch, list->items, list->count, &list->capacity,
+                             sizeof(struct gang *));
+    uint32_t at = list->count++;
+    while (at > 0 && compare_victims(core, preemptor, victim, list->items[at - 1]) < 0) {
+        list->items[at] = list->items[at - 1];
+        at--;
+    }
+    list->items[at] = victim;
+}
+
+static struct victims find_candidates(struct core *core, struct gang *gang,
+                                      const struct quota_probe *needs)
+{
+    struct victims list = {.count = 0};
+    struct gang *victim;
+    RB_FOREACH (victim, gang_holder_tree, &core->holders) {
+        if (is_candidate(core, gang, victim, needs)) {
+            add_victim(core, gang, &list, victim);
+        }
+    }
+    return list;
+}
+
+/* -- the smallest sufficient set ----------------------------------------------------------------
+ */
+
+#define LEVEL_ANY UINT32_MAX
+
+struct search {
+    struct gang *gang;
+    const struct quota_probe *needs;
+    uint32_t level_max;  /* how far up the gang may borrow with these victims */
+    uint32_t from_level; /* of other queues only those whose branch meets the gang's so far up */
+    bool is_own_only;
+    bool has_threshold; /* borrowWithinCohort: borrowing only at the cost of such priorities */
+    int64_t threshold;
+};
+
+static bool fits(struct core *core, const struct search *search, struct evaluation *evaluation)
+{
+    evaluate_shape(core, search->gang->shape, evaluation);
+    return evaluation->verdict.reason == REASON_NONE && evaluation->level <= search->level_max;
+}
+
+static bool is_own(const struct search *search, const struct gang *victim)
+{
+    return victim->reservation->queue == search->gang->queue;
+}
+
+/* A gang of another queue only while that one still borrows without those that are out. */
+static bool still_allowed(const struct search *search, const struct gang *victim)
+{
+    if (is_own(search, victim)) {
+        return true;
+    }
+    return !search->is_own_only && branch_level(search->gang, victim) >= search->from_level &&
+           is_lent_to(search->gang, victim, search->needs);
+}
+
+static void append(struct core *core, struct victims *victims, struct gang *victim)
+{
+    victims->items = arena_grow(&core->scratch, victims->items, victims->count, &victims->capacity,
+                                sizeof(struct gang *));
+    victims->items[victims->count++] = victim;
+}
+
+static bool take_out_until_fit(struct core *core, struct search *search,
+                               const struct victims *candidates, struct victims *victims,
+                               struct evaluation *evaluation)
+{
+    for (uint32_t i = 0; i < candidates->count; i++) {
+        struct gang *victim = candidates->items[i];
+        if (!still_allowed(search, victim)) {
+            continue;
+        }
+        if (!is_own(search, victim) && search->has_threshold &&
+            victim->priority > search->threshold) {
+            uint32_t level = branch_level(search->gang, victim);
+            search->level_max = level < search->level_max ? level : search->level_max;
+        }
+        whatif_take_out(core, victim);
+        append(core, victims, victim);
+        if (fits(core, search, evaluation)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* From the last taken out to the first: whoever isn't needed goes back. */
+static void fill_back(struct core *core, const struct search *search, struct victims *victims)
+{
+    for (uint32_t i = victims->count; i > 0; i--) {
+        struct gang *victim = victims->items[i - 1];
+        struct evaluation evaluation;
+        whatif_put_back(core, victim);
+        if (fits(core, search, &evaluation)) {
+            for (uint32_t j = i - 1; j + 1 < victims->count; j++) {
+                victims->items[j] = victims->items[j + 1];
+            }
+            victims->count--;
+        } else {
+            whatif_take_out(core, victim);
+        }
+    }
+}
+
+/* The rule once more for those that are left, one after the other: each is taken while its queue
+ * borrows, so that a queue falls below its own quota by less than one gang. */
+static bool rule_holds(struct core *core, const struct search *search,
+                       const struct victims *victims)
+{
+    bool is_allowed = true;
+    for (uint32_t i = 0; i < victims->count; i++) {
+        whatif_put_back(core, victims->items[i]);
+    }
+    for (uint32_t i = 0; i < victims->count; i++) {
+        is_allowed = is_allowed && still_allowed(search, victims->items[i]);
+        whatif_take_out(core, victims->items[i]);
+    }
+    return is_allowed;
+}
+
+/* Within a what-if; leaves it as it was. */
+static bool search_victims(struct core *core, struct search search,
+                           const struct victims *candidates, struct victims *victims,
+                           struct evaluation *evaluation)
+{
+    *victims = (struct victims){.count = 0};
+    bool is_found = take_out_until_fit(core, &search, candidates, victims, evaluation);
+    if (is_found) {
+        fill_back(core, &search, victims);
+        is_found = victims->count > 0 && rule_holds(core, &search, victims) &&
+                   fits(core, &search, evaluation);
+    }
+    for (uint32_t i = 0; i < victims->count; i++) {
+        whatif_put_back(core, victims->items[i]);
+    }
+    return is_found;
+}
+
+/* -- the policies in turn -----------------------------------------------------------------------
+ */
+
+static bool search_borrowing(struct core *core, struct search search,
+                             const struct victims *candidates, struct victims *victims,
+                             struct evaluation *evaluation)
+{
+    const struct borrow_within_cohort *borrow = policy_of(search.gang->queue)->borrow_within_cohort;
+    if (borrow == NULL || !str_eq_c(borrow->policy, "LowerPriority")) {
+        return false;
+    }
+    search.level_max = LEVEL_ANY;
+    search.has_threshold = true;
+    search.threshold = search.gang->priority - 1;
+    if (borrow->max_priority_threshold.is_set &&
+        borrow->max_priority_threshold.value < search.threshold) {
+        search.threshold = borrow->max_priority_threshold.value;
+    }
+    return search_victims(core, search, candidates, victims, evaluation);
+}
+
+/* With gangs of other queues: the gang then has to stay within its own branch's quota, the branch
+ * being what lies below the cohort that both have in common. */
+static bool search_cohort(struct core *core, struct search search, const struct victims *candidates,
+                          struct victims *victims, struct evaluation *evaluation)
+{
+    uint32_t highest = 0;
+    bool has_others = false;
+    for (uint32_t i = 0; i < candidates->count; i++) {
+        if (!is_own(&search, candidates->items[i])) {
+            uint32_t level = branch_level(search.gang, candidates->items[i]);
+            highest = level > highest ? level : highest;
+            has_others = true;
+        }
+    }
+    if (!has_others) {
+        return false;
+    }
+    if (search_borrowing(core, search, candidates, victims, evaluation)) {
+        return true;
+    }
+    for (uint32_t level = 0; level <= highest; level++) {
+        search.level_max = search.from_level = level;
+        if (search_victims(core, search, candidates, victims, evaluation)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool search_all(struct core *core, struct gang *gang, struct victims *victims,
+                       struct evaluation *evaluation)
+{
+    struct quota_probe needs;
+    evaluate_needs(core, gang->shape, &needs);
+    struct victims candidates = find_candidates(core, gang, &needs);
+    struct search search = {.gang = gang, .needs = &needs};
+    if (candidates.count == 0) {
+        return false;
+    }
+    if (search_cohort(core, search, &candidates, victims, evaluation)) {
+        return true;
+    }
+    search.is_own_only = true;
+    search.level_max = LEVEL_ANY;
+    return search_victims(core, search, &candidates, victims, evaluation);
+}
+
+/* Those that stop already, for this gang or for another: their room is on its way. */
+static struct victims take_out_stopping(struct core *core, const struct gang *gang,
+                                        uint32_t *ret_own)
+{
+    struct victims stopping = {.count = 0};
+    struct gang *victim;
+    *ret_own = 0;
+    RB_FOREACH (victim, gang_holder_tree, &core->holders) {
+        if (victim->state != GANG_SUSPENDING || !str_is_set(victim->stops_for)) {
+            continue;
+        }
+        const struct gang *other = gang_find(core, victim->stops_for);
+        if (other == gang || (other != NULL && other->state == GANG_RESERVED)) {
+            *ret_own += other == gang ? 1 : 0;
+            append(core, &stopping, victim);
+            whatif_take_out(core, victim);
+        }
+    }
+    return stopping;
+}
+
+bool victims_find(struct core *core, struct gang *gang, struct victims *ret_victims,
+                  struct evaluation *ret_evaluation)
+{
+    *ret_victims = (struct victims){.count = 0};
+    gang->look_again_ms = 0;
+    whatif_begin(core);
+    uint32_t own = 0;
+    struct victims stopping = take_out_stopping(core, gang, &own);
+    bool is_found = false;
+    struct search nobody = {.gang = gang, .level_max = LEVEL_ANY};
+    if (stopping.count > 0 && fits(core, &nobody, ret_evaluation)) {
+        is_found = own > 0; /* else it has only to wait until they are gone */
+    } else {
+        is_found = search_all(core, gang, ret_victims, ret_evaluation);
+    }
+    for (uint32_t i = 0; i < stopping.count; i++) {
+        whatif_put_back(core, stopping.items[i]);
+    }
+    whatif_end(core);
+    return is_found;
+}

@@ -1,0 +1,110 @@
+/* whatif.c - the state as it would be without some gangs: quota, nodes and devices.
+ *
+ * Gangs are taken out one by one and put back one by one; between whatif_begin() and whatif_end()
+ * every evaluation sees the state without those that are out. What a gang shares with another (a
+ * named claim) counts as not freed. */
+#include "internal.h"
+
+#include <assert.h>
+
+void whatif_begin(struct core *core)
+{
+    assert(!core->is_what_if);
+    core->is_what_if = true;
+    core->what_if_epoch++;
+}
+
+static void quota_without(struct core *core, struct gang *gang, int64_t sign)
+{
+    const struct reservation *reservation = gang->reservation;
+    for (uint32_t i = 0; i < reservation->per_pod.count; i++) {
+        const struct charge *charge = &reservation->per_pod.items[i];
+        quota_use(&reservation->queue->node, charge->flavor, charge->resource,
+                  (i128)charge->amount * reservation->count * sign);
+    }
+    for (uint32_t c = 0; c < reservation->claim_count; c++) {
+        const struct claim_hold *hold = &reservation->claims[c];
+        bool is_alone = ledger_claim_payer(core, hold->key) == gang && hold->next_holder == NULL;
+        for (uint32_t i = 0; is_alone && i < hold->charges.count; i++) {
+            quota_use(&reservation->queue->node, hold->charges.items[i].flavor,
+                      hold->charges.items[i].resource, (i128)hold->charges.items[i].amount * sign);
+        }
+    }
+}
+
+static void node_without(struct core *core, const struct pod_state *pod, int64_t sign)
+{
+    struct node_state *node = pod->node;
+    if (node->freed_epoch != core->what_if_epoch) {
+        node->freed_epoch = core->what_if_epoch;
+        vector_clear(&node->freed);
+    }
+    vector_add_all(&node->freed, &pod->amounts, sign);
+}
+
+/* All consumers of the claim are pods of that gang. */
+static bool is_only_of(const struct core *core, const struct claim_state *claim,
+                       const struct gang *gang)
+{
+    const struct claim_consumer_list *consumers = &claim->object->status.reserved_for;
+    for (uint32_t i = 0; i < consumers->count; i++) {
+        struct pod_state *pod = NULL;
+        struct str uid = consumers->items[i].uid;
+        HASH_FIND(hh, core->pods, uid.ptr, (unsigned)uid.len, pod);
+        if (pod == NULL || pod->group == NULL || pod->group->gang != gang) {
+            return false;
+        }
+    }
+    return consumers->count > 0;
+}
+
+static void claim_without(struct core *core, const struct gang *gang, struct str key, bool is_out)
+{
+    struct claim_state *claim = NULL;
+    HASH_FIND(hh, core->claims, key.ptr, (unsigned)key.len, claim);
+    if (claim == NULL || !claim_is_allocated(claim) || !is_only_of(core, claim, gang)) {
+        return;
+    }
+    const struct allocation_result_list *results =
+        &claim->object->status.allocation->devices.results;
+    for (uint32_t i = 0; i < results->count; i++) {
+        struct str pool =
+            key_join(&core->scratch, results->items[i].driver, results->items[i].pool);
+        struct str device = key_join(&core->scratch, pool, results->items[i].device);
+        device_set_freed(core, device, is_out);
+    }
+}
+
+static void pods_without(struct core *core, struct gang *gang, bool is_out)
+{
+    for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
+        if (pod->node == NULL || pod->is_terminal) {
+            continue;
+        }
+        node_without(core, pod, is_out ? 1 : -1);
+        for (uint32_t i = 0; i < pod->claim_count; i++) {
+            claim_without(core, gang, pod->claims[i], is_out);
+        }
+    }
+}
+
+void whatif_take_out(struct core *core, struct gang *gang)
+{
+    assert(core->is_what_if && !gang->is_out && gang->reservation != NULL);
+    gang->is_out = true;
+    quota_without(core, gang, -1);
+    pods_without(core, gang, true);
+}
+
+void whatif_put_back(struct core *core, struct gang *gang)
+{
+    assert(core->is_what_if && gang->is_out);
+    gang->is_out = false;
+    quota_without(core, gang, 1);
+    pods_without(core, gang, false);
+}
+
+void whatif_end(struct core *core)
+{
+    core->is_what_if = false;
+}
