@@ -209,11 +209,14 @@ bool core_admission_content(struct core *core, struct str job_uid, struct arena 
                             struct admission *ret_admission)
 {
     struct gang *gang = gang_find(core, job_uid);
-    if (gang == NULL || gang->is_job_gone || gang->queue == NULL ||
-        orphan_find(core, gang->key) != NULL) {
+    if (gang == NULL) {
         return false;
     }
+    /* Whatever is answered: asking again at once would be answered the same, for ever. */
     gang->is_admission_dirty = false;
+    if (gang->is_job_gone || gang->queue == NULL || orphan_find(core, gang->key) != NULL) {
+        return false;
+    }
     if (gang->write_effect_id != 0 && gang->write_purpose == PATCH_ADMIT) {
         return false; /* it is told when the server has said yes or no */
     }

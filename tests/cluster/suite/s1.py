@@ -16,9 +16,12 @@ def _training(namespace, queue, name, pods=GANG, **more):
 
 
 def _wait_sentence(gangs, name):
-    """The sentence once it tells of the devices that are free while train-a runs."""
-    gangs.cluster.wait_for(lambda: "2 of 6 are free" in gangs.summary(name), 10,
-                           f"{name} says that 2 of 6 devices are free")
+    """What train-b says once it tells of the devices that are free while train-a runs."""
+    try:
+        gangs.cluster.wait_for(lambda: "2 of 6 are free" in gangs.summary(name), 10,
+                               f"{name} says that 2 of 6 devices are free")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; {gangs.describe(name)}") from None
     return gangs.status(name)
 
 
