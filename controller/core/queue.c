@@ -110,6 +110,22 @@ static bool has_finalizer(const struct object_meta *meta)
     return false;
 }
 
+/* The Queue's finalizers with ours in or out: a merge PATCH replaces the whole list. */
+static struct str_list finalizers_with(struct arena *arena, const struct object_meta *meta,
+                                       bool is_wanted)
+{
+    struct str_list list = {.items = ARENA_ARRAY(arena, struct str, meta->finalizers.count + 1)};
+    for (uint32_t i = 0; i < meta->finalizers.count; i++) {
+        if (!str_eq_c(meta->finalizers.items[i], QUEUE_FINALIZER)) {
+            list.items[list.count++] = arena_copy_str(arena, meta->finalizers.items[i]);
+        }
+    }
+    if (is_wanted) {
+        list.items[list.count++] = STR(QUEUE_FINALIZER);
+    }
+    return list;
+}
+
 void queue_check_finalizer(struct core *core, struct queue_state *queue)
 {
     if (queue->object == NULL || queue->is_finalizer_pending || !core->is_ready) {
@@ -126,6 +142,7 @@ void queue_check_finalizer(struct core *core, struct queue_state *queue)
     effect->name = arena_copy_str(core->out->arena, queue->name);
     effect->resource_version =
         arena_copy_str(core->out->arena, queue->object->meta.resource_version);
+    effect->finalizers = finalizers_with(core->out->arena, &queue->object->meta, is_wanted);
     effect->finalizer_wanted = is_wanted;
     queue->is_finalizer_pending = true;
 }

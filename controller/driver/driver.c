@@ -141,6 +141,16 @@ static void copy_patch(struct arena *arena, struct job_patch *patch)
     }
 }
 
+static struct str_list copy_strings(struct arena *arena, const struct str_list *from)
+{
+    struct str_list copy = {.items = ARENA_ARRAY(arena, struct str, from->count + 1),
+                            .count = from->count};
+    for (uint32_t i = 0; i < from->count; i++) {
+        copy.items[i] = arena_copy_str(arena, from->items[i]);
+    }
+    return copy;
+}
+
 static struct pending_write *write_new(struct driver *driver, const struct effect *effect)
 {
     struct pending_write *write = MEM_NEW(struct pending_write);
@@ -156,6 +166,8 @@ static struct pending_write *write_new(struct driver *driver, const struct effec
     copy->note.text = arena_copy_str(&write->arena, effect->note.text);
     if (write->is_job) {
         copy_patch(&write->arena, &copy->patch);
+    } else if (effect->kind == EFFECT_SET_FINALIZER) {
+        copy->finalizers = copy_strings(&write->arena, &effect->finalizers);
     }
     return write;
 }

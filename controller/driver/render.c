@@ -153,8 +153,8 @@ void render_finalizer(struct json_writer *writer, const struct effect *effect)
     put_text(writer, "resourceVersion", effect->resource_version);
     json_key(writer, "finalizers");
     json_array_start(writer);
-    if (effect->finalizer_wanted) {
-        json_string(writer, STR("tallyman.dev/in-use"));
+    for (uint32_t i = 0; i < effect->finalizers.count; i++) {
+        json_string(writer, effect->finalizers.items[i]);
     }
     json_array_end(writer);
     json_object_end(writer);

@@ -204,19 +204,9 @@ static struct driver_answer set_finalizer(struct sim *sim, const struct effect *
         return (struct driver_answer){.outcome = WRITE_GONE};
     }
     struct queue next = *(const struct queue *)object->value;
-    const struct str_list *old = &next.meta.finalizers;
-    struct str_list list = {.items = ARENA_ARRAY(&sim->scratch, struct str, old->count + 1)};
-    for (uint32_t i = 0; i < old->count; i++) {
-        if (!str_eq_c(old->items[i], QUEUE_FINALIZER)) {
-            list.items[list.count++] = old->items[i];
-        }
-    }
-    if (effect->finalizer_wanted) {
-        list.items[list.count++] = STR(QUEUE_FINALIZER);
-    }
-    next.meta.finalizers = list;
+    next.meta.finalizers = effect->finalizers;
     api_update(sim, object, &next, false);
-    if (list.count == 0 && next.meta.deletion_timestamp.is_set) {
+    if (effect->finalizers.count == 0 && next.meta.deletion_timestamp.is_set) {
         api_remove(sim, object);
     }
     return (struct driver_answer){.outcome = WRITE_OK};

@@ -270,9 +270,11 @@ static void set_finalizer(struct scenario *s, const struct effect *effect)
         return;
     }
     trace_effect(s, effect);
-    struct str *items = ARENA_ARRAY(&s->arena, struct str, 1);
-    items[0] = STR("tallyman.dev/in-use");
-    entry->value->finalizers = (struct str_list){items, effect->finalizer_wanted ? 1 : 0};
+    struct str *items = ARENA_ARRAY(&s->arena, struct str, effect->finalizers.count + 1);
+    for (uint32_t i = 0; i < effect->finalizers.count; i++) {
+        items[i] = arena_copy_str(&s->arena, effect->finalizers.items[i]);
+    }
+    entry->value->finalizers = (struct str_list){items, effect->finalizers.count};
     entry_touch(s, entry);
     answer(s, effect, EFFECT_OK, STR_NONE, STR_NONE);
     if (entry->value->deletion_timestamp.is_set && entry->value->finalizers.count == 0) {

@@ -59,7 +59,7 @@ enum effect_kind {
     EFFECT_DELETE_ADMISSION, /* of that uid: another Job's of the same name, or nobody's any more */
     EFFECT_RECORD_EVENT,     /* `note` */
     EFFECT_WRITE_STATUS,     /* of a Queue, Cohort or ResourceFlavor; core_status_content() */
-    EFFECT_SET_FINALIZER,    /* of a Queue: `finalizer_wanted` */
+    EFFECT_SET_FINALIZER,    /* of a Queue: its whole list is `finalizers` */
     EFFECT_PERSIST,          /* `memory`; no answer */
     EFFECT_LEDGER,           /* `transition`; no answer */
 };
@@ -120,7 +120,8 @@ struct effect {
     struct event_note note;
     struct gang_memory memory;
     struct gang_transition transition;
-    bool finalizer_wanted;
+    struct str_list finalizers; /* others' are kept */
+    bool finalizer_wanted;      /* ours is among them */
     bool is_urgent; /* an Admission of a gang that was just admitted goes before the others */
 };
 

@@ -1,4 +1,4 @@
-"""What tests ask about gangs: their Admissions, their records, and how their pods came to be bound."""
+"""What tests ask about gangs: their Admissions, their records, how their pods came to be bound."""
 
 import json
 import time
@@ -84,7 +84,7 @@ class Gangs:
         return self.cluster.get_json(f"{QUEUES_PATH}/{name}")
 
     def used(self, queue, resource, flavor="default"):
-        """What the Queue's status says is used of the resource, as text; None if it isn't listed."""
+        """What the Queue's status says is used of it, as text; None if it isn't listed."""
         for item in self.queue(queue).get("status", {}).get("flavors", []):
             for entry in item["resources"] if item["name"] == flavor else []:
                 if entry["name"] == resource:
@@ -123,9 +123,14 @@ class Gangs:
 
     def wait_reason(self, name, reason, timeout_s=15):
         """Waits for the reason, and returns the message that comes with it."""
-        self._wait(name, lambda: self.status(name).get("reason") == reason, timeout_s,
-                   f"waits with {reason}")
-        return self.status(name)["message"]
+        seen = {}
+
+        def has_reason():
+            seen.update(self.status(name))
+            return seen.get("reason") == reason
+
+        self._wait(name, has_reason, timeout_s, f"waits with {reason}")
+        return seen["message"]
 
     def wait_complete(self, name, timeout_s=60):
         self._wait(name, lambda: self.cluster.has_condition(self.namespace, name, "Complete"),

@@ -390,7 +390,7 @@ def test_the_controller_waits_for_its_kinds(context):
 
 
 def _bind_all(cluster, namespace, node):
-    """What the scheduler of 1.37 doesn't do on a server without resource.k8s.io: it waits for it."""
+    """In the place of 1.37's scheduler, which waits for resource.k8s.io where it isn't served."""
     for pod in cluster.pods(namespace):
         name = pod["metadata"]["name"]
         if not pod["spec"].get("nodeName"):

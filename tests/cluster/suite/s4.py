@@ -1,4 +1,4 @@
-"""S4: a device that several pods share by one claim is one device, until the last of them leaves."""
+"""S4: a device that several pods share by one claim is one device until the last of them leaves."""
 
 from lib import manifests
 from lib.cluster import stays
