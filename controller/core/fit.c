@@ -347,7 +347,8 @@ struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, i
                            int64_t min_count)
 {
     struct fit_result result = {.placed = 0};
-    struct crowd_list promised = promises(core);
+    struct crowd_list all = promises(core);
+    struct crowd_list promised = fit_near(core, &all, demand);
     result.is_beside_promises = promised.count > 0;
     if (waits_for_claim(core, demand, &result)) {
         result.is_beside_promises = true;

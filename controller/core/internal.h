@@ -267,9 +267,12 @@ void fit_plan_new(struct core *core); /* nothing is planned any more */
 /* Fills node after node with such pods, in the plan; how many found a place, at most `want`. */
 int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want);
 
-/* -- fit_robust.c: whatever order pods are placed in --------------------------------------------
+/* -- fit_near.c, fit_robust.c: whatever order pods are placed in --------------------------------
  */
 
+/* Of the crowds those that could meet the demand's pods, directly or through each other. */
+struct crowd_list fit_near(struct core *core, const struct crowd_list *list,
+                           const struct pod_demand *demand);
 /* Whether these crowds and `placed` pods of the demand find the places that were found for them,
  * wherever kube-scheduler puts the others. All `pods` of the demand will be made and look for a
  * place, so those above `placed` are in the others' way too. */

@@ -1,6 +1,7 @@
 /* plan.c - one pass over manifests: what would be admitted, and why each other gang waits. */
 #include "commands.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,7 @@ static const char usage[] =
     "\n"
     "Reads Kubernetes manifests and prints what Tallyman would decide now: which gangs are\n"
     "admitted, which are kept, and why each other one waits. Changes nothing. A Job without a uid\n"
-    "counts as created now.\n"
+    "counts as created now. Only what the manifests hold is there, Nodes and devices included.\n"
     "\n"
     "  -f, --filename FILE  manifests: a file, a directory, or - for standard input\n"
     "      --now TIME       the time of the decision, RFC 3339 (default: the clock)\n"
@@ -234,6 +235,42 @@ static void create(struct plan *plan, struct arena *arena, const struct object *
     }
 }
 
+/* A manifest can carry whatever its author likes; a terminal must not be steered by it. */
+static struct str printable(struct arena *arena, struct str text)
+{
+    struct str copy = arena_copy_str(arena, text);
+    char *bytes = (char *)(uintptr_t)copy.ptr;
+    for (size_t i = 0; i < copy.len; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        if (byte < 0x20 || byte == 0x7f) {
+            bytes[i] = '?';
+        }
+    }
+    return copy;
+}
+
+static void print_plan(const struct plan *plan, struct arena *arena, struct decided_list *list,
+                       uint32_t manifest_count)
+{
+    if (plan->options.is_json) {
+        print_json(list);
+        return;
+    }
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct decided_gang *gang = &list->items[i];
+        gang->namespace_name = printable(arena, gang->namespace_name);
+        gang->name = printable(arena, gang->name);
+        gang->queue = printable(arena, gang->queue);
+        gang->message = printable(arena, gang->message);
+    }
+    if (list->count == 0) {
+        printf("No Job in %u manifest%s names a queue (label tallyman.dev/queue).\n",
+               manifest_count, manifest_count == 1 ? "" : "s");
+        return;
+    }
+    print_table(list);
+}
+
 static void feed(struct plan *plan, struct arena *arena, struct driver *driver,
                  const struct manifest_list *manifests)
 {
@@ -273,7 +310,11 @@ static int plan_run(struct plan *plan, struct arena *arena)
         status = 2;
     } else {
         struct decided_list list = core_decisions(core, arena);
-        plan->options.is_json ? print_json(&list) : print_table(&list);
+        print_plan(plan, arena, &list, manifests.count);
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "tallyman plan: the plan could not be written: %s\n", strerror(errno));
+        status = 1;
     }
     driver_free(driver);
     core_free(core);

@@ -115,6 +115,12 @@ int command_replay(int argc, char **argv)
     arena_init(&replay.text_arena);
     int status = replay_file(&replay, file);
     fclose(file);
+    if (status == 0 && replay.events == 0) {
+        fprintf(stderr,
+                "tallyman replay: %s has no events; it is not a journal of `run --journal`\n",
+                argv[1]);
+        status = 2;
+    }
     if (status == 0) {
         printf("%llu events, %llu with decisions: all as they were\n",
                (unsigned long long)replay.events, (unsigned long long)replay.decisions);

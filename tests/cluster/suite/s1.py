@@ -34,7 +34,7 @@ def test_two_gangs_of_four_take_turns_on_six_devices(context):
                   manifests.claim_template("one-gpu", namespace))
     sizes = {"train-a": GANG, "train-b": GANG, "small": 2}
     with Bindings(cluster, namespace, sizes) as bindings:
-        cluster.apply(_training(namespace, queue, "train-a", run_for="6s"))
+        cluster.apply(_training(namespace, queue, "train-a", run_for="20s"))
         gangs.wait_started("train-a")
         cluster.apply(_training(namespace, queue, "train-b"))
         bindings.follow_until(lambda: gangs.ready("train-a") == GANG, 15, "train-a is whole")

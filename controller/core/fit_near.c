@@ -1,0 +1,76 @@
+/* fit_near.c - which pods on their way could meet a gang's pods at all.
+ *
+ * Most gangs that are starting are on other nodes: of another flavor, another rack. Those that
+ * share no node with the candidate, nor with anybody that does, can neither take a place of its nor
+ * lose one to it, so the worst case needn't be worked out for them. */
+#include "internal.h"
+
+struct reach {
+    uint64_t *bits; /* one per node, in the order of names */
+};
+
+static struct reach reach_of(struct core *core, const struct pod_demand *demand, size_t words)
+{
+    struct reach reach = {.bits = ARENA_ARRAY(&core->scratch, uint64_t, words)};
+    size_t index = 0;
+    struct node_state *node;
+    RB_FOREACH (node, node_tree, &core->node_order) {
+        if (node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT) {
+            reach.bits[index / 64] |= UINT64_C(1) << (index % 64);
+        }
+        index++;
+    }
+    return reach;
+}
+
+static bool reach_meets(const struct reach *a, const struct reach *b, size_t words)
+{
+    for (size_t i = 0; i < words; i++) {
+        if ((a->bits[i] & b->bits[i]) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void reach_join(struct reach *a, const struct reach *b, size_t words)
+{
+    for (size_t i = 0; i < words; i++) {
+        a->bits[i] |= b->bits[i];
+    }
+}
+
+struct crowd_list fit_near(struct core *core, const struct crowd_list *list,
+                           const struct pod_demand *demand)
+{
+    /* A device that isn't bound to a node can be asked for from anywhere. */
+    if (list->count == 0 || core->roaming_devices > 0) {
+        return *list;
+    }
+    size_t words = HASH_COUNT(core->nodes) / 64 + 1;
+    struct reach met = reach_of(core, demand, words);
+    struct reach *reaches = ARENA_ARRAY(&core->scratch, struct reach, list->count);
+    bool *is_near = ARENA_ARRAY(&core->scratch, bool, list->count);
+    for (uint32_t i = 0; i < list->count; i++) {
+        reaches[i] = reach_of(core, &list->items[i].demand, words);
+    }
+    bool is_growing = true;
+    while (is_growing) {
+        is_growing = false;
+        for (uint32_t i = 0; i < list->count; i++) {
+            if (!is_near[i] && reach_meets(&met, &reaches[i], words)) {
+                is_near[i] = true;
+                is_growing = true;
+                reach_join(&met, &reaches[i], words);
+            }
+        }
+    }
+    struct crowd_list near = {.is_incomplete = list->is_incomplete};
+    near.items = ARENA_ARRAY(&core->scratch, struct crowd, list->count);
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (is_near[i]) {
+            near.items[near.count++] = list->items[i];
+        }
+    }
+    return near;
+}
