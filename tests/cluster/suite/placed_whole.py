@@ -12,9 +12,9 @@ from lib.course import is_suspended, pod_job
 
 WORLDS = int(os.environ.get("TALLYMAN_WORLDS", "200"))
 SEED = os.environ.get("TALLYMAN_SEED", "1729")
-AT_ONCE = 50             # worlds side by side in one control plane, each on nodes of its own
+AT_ONCE = 25             # worlds side by side in one control plane, each on nodes of its own
 THREADS = 8
-WHOLE_WITHIN_S = 20      # of its unsuspending, on a machine that is busy with 50 worlds
+WHOLE_WITHIN_S = 20      # of its unsuspending, on a machine that is busy with many worlds
 QUIET_S = 3
 POLL_S = 0.5
 SETTLE_TIMEOUT_S = 90
@@ -91,12 +91,18 @@ def _settle(cluster, namespace):
         partial = picture.partial()
         partial_since = {name: partial_since.get(name, now) for name in partial}
         late = {name for name, since in partial_since.items() if now - since > WHOLE_WITHIN_S}
-        state = (frozenset(picture.admitted()), frozenset(partial - late))
-        if state != before or partial - late:
+        # Who waits without a reason hasn't been judged yet: a busy controller isn't a settled one.
+        reasons = _reasons(cluster, namespace)
+        waiting = set(picture.jobs) - set(picture.admitted())
+        unjudged = {name for name in waiting if reasons.get(name, (None, ""))[0] is None}
+        state = (frozenset(picture.admitted()), frozenset(partial - late),
+                 frozenset((name, reasons.get(name, (None, ""))[0]) for name in waiting))
+        if state != before or partial - late or unjudged:
             before, quiet_since = state, now
         if now - quiet_since > QUIET_S:
             return picture, late
-        assert now < deadline, f"not settled: {sorted(partial)} are not whole"
+        assert now < deadline, (f"not settled: {sorted(partial)} are not whole, "
+                                f"{sorted(unjudged)} have no reason yet")
         time.sleep(POLL_S)
 
 
