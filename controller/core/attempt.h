@@ -24,7 +24,6 @@ struct attempt {
     uint32_t group_count;
     uint32_t choice[FLAVORS_PER_GANG_MAX]; /* flavor index per group */
     int64_t count; /* pods that are asked for; fewer than the gang's with partial admission */
-    uint32_t flavors_judged;
 };
 
 struct verdict verdict_say(enum reason reason, uint32_t waits_for, struct str message);

@@ -23,7 +23,6 @@ static void park(struct core *core, struct shape *shape, const struct evaluation
     if (!is_changed) {
         return;
     }
-    shape->verdict_ms = core->now_ms;
     struct gang *gang;
     RB_FOREACH (gang, shape_gang_tree, &shape->gangs) {
         gang_show(core, gang);

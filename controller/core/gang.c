@@ -270,7 +270,7 @@ void gang_mark_unbound(struct core *core, struct gang *gang)
 
 void gang_pods_changed(struct core *core, struct gang *gang)
 {
-    gang->live_pods = gang->bound_pods = gang->settled_pods = gang->ready_pods = 0;
+    gang->live_pods = gang->settled_pods = gang->ready_pods = 0;
     gang->lost_pods = 0;
     for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
         /* What dies on a dead node holds its devices, but no quota any more. */
@@ -280,7 +280,6 @@ void gang_pods_changed(struct core *core, struct gang *gang)
             continue;
         }
         gang->live_pods++;
-        gang->bound_pods += pod->node != NULL ? 1 : 0;
         gang->settled_pods += pod->is_settled ? 1 : 0;
         gang->ready_pods += pod->is_ready ? 1 : 0;
     }

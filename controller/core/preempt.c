@@ -14,11 +14,6 @@
 /* -- the transaction -----------------------------------------------------------------------------
  */
 
-static const struct queue_preemption *policy_of(const struct queue_state *queue)
-{
-    return queue->object == NULL ? NULL : queue->object->spec.preemption;
-}
-
 static bool can_be_helped(enum reason reason)
 {
     switch ((int)reason) {
@@ -53,10 +48,9 @@ static void reserve_for(struct core *core, struct gang *gang, const struct evalu
 
 bool preempt(struct core *core, struct gang *gang, enum reason reason)
 {
-    const struct queue_preemption *policy = policy_of(gang->queue);
-    if (policy == NULL || !can_be_helped(reason) ||
-        !(is_set_other_than_never(policy->within_queue) ||
-          is_set_other_than_never(policy->reclaim_within_cohort))) {
+    const struct queue_preemption *policy = queue_preemption_policy(gang->queue);
+    if (!can_be_helped(reason) || !(is_set_other_than_never(policy->within_queue) ||
+                                    is_set_other_than_never(policy->reclaim_within_cohort))) {
         return false;
     }
     struct victims victims;

@@ -58,6 +58,14 @@ bool queue_is_strict(const struct queue_state *queue)
     return queue->object != NULL && str_eq_c(queue->object->spec.queueing_strategy, "StrictFIFO");
 }
 
+/* A queue that says nothing preempts nobody. */
+const struct queue_preemption *queue_preemption_policy(const struct queue_state *queue)
+{
+    static const struct queue_preemption never;
+    bool is_set = queue->object != NULL && queue->object->spec.preemption != NULL;
+    return is_set ? queue->object->spec.preemption : &never;
+}
+
 int64_t queue_pods_ready_timeout_ms(const struct queue_state *queue)
 {
     if (queue->object == NULL || !queue->object->spec.pods_ready_timeout.is_set) {

@@ -215,7 +215,6 @@ struct shape {
     bool is_ready;            /* in core.ready */
     bool is_woken_by_cell;    /* only because quota came free: others may have it by now */
     struct verdict verdict;   /* of the last evaluation; waits_for tells what wakes it */
-    int64_t verdict_ms;       /* when its reason last changed */
     struct evidence evidence; /* of the last evaluation */
 };
 
@@ -318,7 +317,6 @@ struct gang {
     struct pod_group *pods; /* never NULL */
     uint32_t lost_pods;     /* die on a dead node, and hold no quota any more */
     uint32_t live_pods;     /* not terminal */
-    uint32_t bound_pods;    /* live and on a node */
     uint32_t settled_pods;  /* live, and nothing of them is promised any more */
     uint32_t ready_pods;
     int64_t promised_pods;           /* as last marked; see gang_mark_unbound() */

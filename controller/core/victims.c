@@ -12,17 +12,9 @@
 
 /* -- policy ------------------------------------------------------------------------------------ */
 
-/* A queue that says nothing preempts nobody. */
-static const struct queue_preemption *policy_of(const struct queue_state *queue)
-{
-    static const struct queue_preemption never;
-    bool is_set = queue->object != NULL && queue->object->spec.preemption != NULL;
-    return is_set ? queue->object->spec.preemption : &never;
-}
-
 static bool may_within_queue(const struct gang *gang, const struct gang *victim)
 {
-    const struct queue_preemption *policy = policy_of(gang->queue);
+    const struct queue_preemption *policy = queue_preemption_policy(gang->queue);
     if (str_eq_c(policy->within_queue, "LowerPriority")) {
         return victim->priority < gang->priority;
     }
@@ -36,7 +28,7 @@ static bool may_within_queue(const struct gang *gang, const struct gang *victim)
 
 static bool may_reclaim(const struct gang *gang, const struct gang *victim)
 {
-    const struct queue_preemption *policy = policy_of(gang->queue);
+    const struct queue_preemption *policy = queue_preemption_policy(gang->queue);
     if (str_eq_c(policy->reclaim_within_cohort, "Any")) {
         return true;
     }
@@ -347,7 +339,8 @@ static bool search_borrowing(struct core *core, struct search search,
                              const struct victims *candidates, struct victims *victims,
                              struct evaluation *evaluation)
 {
-    const struct borrow_within_cohort *borrow = policy_of(search.gang->queue)->borrow_within_cohort;
+    const struct borrow_within_cohort *borrow =
+        queue_preemption_policy(search.gang->queue)->borrow_within_cohort;
     if (borrow == NULL || !str_eq_c(borrow->policy, "LowerPriority")) {
         return false;
     }
