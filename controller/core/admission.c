@@ -49,25 +49,28 @@ static struct str asked_devices(const struct gang *gang, struct arena *arena)
 {
     struct text text;
     text_init(&text, arena, 250);
-    const struct shape *shape = gang->shape;
-    for (uint32_t i = 0; shape != NULL && i < shape->device_count; i++) {
-        text_addf(&text, "%s" STR_FMT "=%lld", text.len == 0 ? "" : " ",
-                  STR_ARG(shape->devices[i].profile->class_name),
-                  (long long)sat_mul(shape->devices[i].count, shape->size.pods));
+    if (gang->shape == NULL) {
+        return text_str(&text);
     }
-    for (uint32_t i = 0; shape != NULL && i < shape->per_pod.count; i++) {
-        struct str name = shape->per_pod.items[i].resource;
+    const struct pod_set *set = &gang->shape->sets[0];
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        text_addf(&text, "%s" STR_FMT "=%lld", text.len == 0 ? "" : " ",
+                  STR_ARG(set->devices[i].profile->class_name),
+                  (long long)sat_mul(set->devices[i].count, set->size.pods));
+    }
+    for (uint32_t i = 0; i < set->per_pod.count; i++) {
+        struct str name = set->per_pod.items[i].resource;
         bool is_device = str_find_char(name, '/') < name.len;
         if (is_device) {
             text_addf(&text, "%s" STR_FMT "=%lld", text.len == 0 ? "" : " ", STR_ARG(name),
-                      (long long)i128_clamp(shape->per_pod.items[i].value * shape->size.pods));
+                      (long long)i128_clamp(set->per_pod.items[i].value * set->size.pods));
         }
     }
-    for (uint32_t c = 0; shape != NULL && c < shape->claim_count; c++) {
-        for (uint32_t i = 0; i < shape->claims[c].request_count; i++) {
+    for (uint32_t c = 0; c < set->claim_count; c++) {
+        for (uint32_t i = 0; i < set->claims[c].request_count; i++) {
             text_addf(&text, "%s" STR_FMT "=%lld", text.len == 0 ? "" : " ",
-                      STR_ARG(shape->claims[c].requests[i].profile->class_name),
-                      (long long)shape->claims[c].requests[i].count);
+                      STR_ARG(set->claims[c].requests[i].profile->class_name),
+                      (long long)set->claims[c].requests[i].count);
         }
     }
     return text_str(&text);

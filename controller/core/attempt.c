@@ -29,24 +29,23 @@ struct quota_demand *attempt_demand(struct attempt *attempt, struct str resource
 
 bool attempt_collect(struct attempt *attempt)
 {
-    const struct shape *shape = attempt->shape;
-    for (uint32_t i = 0; i < shape->per_pod.count; i++) {
-        struct quota_demand *demand = attempt_demand(attempt, shape->per_pod.items[i].resource);
+    const struct pod_set *set = &attempt->shape->sets[0];
+    for (uint32_t i = 0; i < set->per_pod.count; i++) {
+        struct quota_demand *demand = attempt_demand(attempt, set->per_pod.items[i].resource);
         if (demand == NULL) {
             return false;
         }
-        demand->per_pod = i128_clamp(shape->per_pod.items[i].value);
+        demand->per_pod = i128_clamp(set->per_pod.items[i].value);
     }
-    for (uint32_t i = 0; i < shape->device_count; i++) {
-        struct quota_demand *demand =
-            attempt_demand(attempt, shape->devices[i].profile->class_name);
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        struct quota_demand *demand = attempt_demand(attempt, set->devices[i].profile->class_name);
         if (demand == NULL) {
             return false;
         }
-        demand->per_pod = sat_add(demand->per_pod, shape->devices[i].count);
+        demand->per_pod = sat_add(demand->per_pod, set->devices[i].count);
     }
-    for (uint32_t c = 0; c < shape->claim_count; c++) {
-        const struct shared_claim_demand *claim = &shape->claims[c];
+    for (uint32_t c = 0; c < set->claim_count; c++) {
+        const struct shared_claim_demand *claim = &set->claims[c];
         bool is_paid = ledger_claim_payer(attempt->core, claim->claim->key) != NULL;
         for (uint32_t i = 0; i < claim->request_count; i++) {
             struct quota_demand *demand =
@@ -148,14 +147,14 @@ struct verdict attempt_check_flavor(struct attempt *attempt, struct str name,
             REASON_MISSING_REFERENCE, WAIT_CONFIG,
             arena_format(arena, "ResourceFlavor " STR_FMT " doesn't exist", STR_ARG(name)));
     }
-    const char *contradiction = flavor_contradiction(attempt->shape, flavor);
+    const char *contradiction = flavor_contradiction(&attempt->shape->sets[0], flavor);
     if (contradiction != NULL) {
         return verdict_say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
                            arena_format(arena,
                                         "the pods' %s contradicts the labels of flavor " STR_FMT,
                                         contradiction, STR_ARG(name)));
     }
-    const struct taint *taint = flavor_untolerated(attempt->shape, flavor);
+    const struct taint *taint = flavor_untolerated(&attempt->shape->sets[0], flavor);
     if (taint != NULL) {
         return verdict_say(
             REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
@@ -273,7 +272,7 @@ struct verdict attempt_check_quota(struct attempt *attempt, uint32_t *ret_level)
 
 int64_t attempt_count(const struct attempt *attempt)
 {
-    const struct gang_size *size = &attempt->shape->size;
+    const struct gang_size *size = &attempt->shape->sets[0].size;
     i128 count = size->pods;
     for (uint32_t i = 0; size->is_partial_allowed && i < attempt->demand_count; i++) {
         const struct quota_demand *demand = &attempt->demands[i];

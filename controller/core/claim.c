@@ -98,17 +98,25 @@ static void claim_settle_pods(struct core *core, const struct resource_claim *ob
     }
 }
 
+static bool names_claim(const struct shape *shape, const struct claim_state *claim)
+{
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        for (uint32_t i = 0; i < shape->sets[s].claim_count; i++) {
+            if (shape->sets[s].claims[i].claim == claim) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Shapes that name the claim see it differently now. */
 static void claim_tell_shapes(struct core *core, const struct claim_state *claim)
 {
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
-            bool is_named = false;
-            for (uint32_t i = 0; i < shape->claim_count; i++) {
-                is_named = is_named || shape->claims[i].claim == claim;
-            }
-            if (is_named) {
+            if (names_claim(shape, claim)) {
                 shape_unresolve(core, shape);
             }
         }

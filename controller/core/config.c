@@ -21,9 +21,9 @@ static struct str named_key(struct core *core, enum object_kind kind,
     return object->name;
 }
 
-static bool shape_names_template(const struct shape *shape, struct str name)
+static bool pod_set_names_template(const struct pod_set *set, struct str name)
 {
-    const struct pod_resource_claim_list *claims = &shape->spec->resource_claims;
+    const struct pod_resource_claim_list *claims = &set->spec->resource_claims;
     for (uint32_t i = 0; i < claims->count; i++) {
         if (str_eq(claims->items[i].resource_claim_template_name, name)) {
             return true;
@@ -32,23 +32,35 @@ static bool shape_names_template(const struct shape *shape, struct str name)
     return false;
 }
 
-/* Whether the shape's judgement rests on that object. */
-static bool shape_depends(const struct shape *shape, enum object_kind kind,
-                          const struct object_meta *object)
+/* Whether the judgement of the set rests on that object. */
+static bool pod_set_depends(const struct pod_set *set, enum object_kind kind,
+                            const struct object_meta *object)
 {
-    bool is_namespace_same = str_eq(shape->namespace_name, object->namespace_name);
+    struct str namespace_name = set->shape->namespace_name;
+    bool is_namespace_same = str_eq(namespace_name, object->namespace_name);
     switch ((int)kind) {
     case KIND_LIMIT_RANGE:
         return is_namespace_same;
     case KIND_RESOURCE_CLAIM_TEMPLATE:
-        return is_namespace_same && shape_names_template(shape, object->name);
+        return is_namespace_same && pod_set_names_template(set, object->name);
     case KIND_RUNTIME_CLASS:
-        return str_eq(shape->spec->runtime_class_name, object->name);
+        return str_eq(set->spec->runtime_class_name, object->name);
     case KIND_NAMESPACE:
-        return str_eq(shape->namespace_name, object->name);
+        return str_eq(namespace_name, object->name);
     default:
         return false;
     }
+}
+
+static bool shape_depends(const struct shape *shape, enum object_kind kind,
+                          const struct object_meta *object)
+{
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        if (pod_set_depends(&shape->sets[s], kind, object)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void tell_shapes(struct core *core, enum object_kind kind, const struct object_meta *object)

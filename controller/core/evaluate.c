@@ -49,13 +49,13 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
     if (verdict.reason != REASON_NONE || str_eq_c(attempt->object->spec.fit, "Quota")) {
         return verdict;
     }
-    struct pod_demand demand = {.shape = attempt->shape,
-                                .node_selector = &attempt->shape->node_selector,
-                                .flavor_count = evaluation->flavor_count};
+    const struct pod_set *set = &attempt->shape->sets[0];
+    struct pod_demand demand = {
+        .set = set, .node_selector = &set->node_selector, .flavor_count = evaluation->flavor_count};
     for (uint32_t i = 0; i < evaluation->flavor_count; i++) {
         demand.flavors[i] = evaluation->flavors[i];
     }
-    const struct gang_size *size = &attempt->shape->size;
+    const struct gang_size *size = &set->size;
     evaluation->fit = fit_gang(attempt->core, &demand, attempt->count, size->min_count);
     evaluation->has_fit = true;
     evaluation->pin = evaluation->fit.pin;
@@ -65,7 +65,7 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
         }
         return verdict;
     }
-    return fit_verdict(attempt->core, attempt->shape, &evaluation->fit);
+    return fit_verdict(attempt->core, set, &evaluation->fit);
 }
 
 /* The next combination in the queue's order, like an odometer; false: there are no more. */
@@ -86,11 +86,11 @@ static bool next_choice(struct attempt *attempt)
 
 static void fill_claims(struct attempt *attempt, struct reserve_request *request)
 {
-    const struct shape *shape = attempt->shape;
+    const struct pod_set *set = &attempt->shape->sets[0];
     struct arena *arena = &attempt->core->scratch;
-    struct claim_charge *claims = ARENA_ARRAY(arena, struct claim_charge, shape->claim_count + 1);
-    for (uint32_t c = 0; c < shape->claim_count; c++) {
-        const struct shared_claim_demand *claim = &shape->claims[c];
+    struct claim_charge *claims = ARENA_ARRAY(arena, struct claim_charge, set->claim_count + 1);
+    for (uint32_t c = 0; c < set->claim_count; c++) {
+        const struct shared_claim_demand *claim = &set->claims[c];
         claims[c].key = claim->claim->key;
         claims[c].charges.items = ARENA_ARRAY(arena, struct charge, claim->request_count + 1);
         for (uint32_t i = 0; i < claim->request_count; i++) {
@@ -105,7 +105,7 @@ static void fill_claims(struct attempt *attempt, struct reserve_request *request
         }
     }
     request->claims = claims;
-    request->claim_count = shape->claim_count;
+    request->claim_count = set->claim_count;
 }
 
 static void fill_request(struct attempt *attempt, struct evaluation *evaluation)
@@ -384,7 +384,8 @@ void evaluate_needs(struct core *core, struct shape *shape, struct quota_probe *
     if (!attempt_begin(core, shape, &attempt)) {
         return;
     }
-    attempt.count = shape->size.is_partial_allowed ? shape->size.min_count : shape->size.pods;
+    const struct gang_size *size = &shape->sets[0].size;
+    attempt.count = size->is_partial_allowed ? size->min_count : size->pods;
     uint32_t capacity = 0;
     for (uint32_t g = 0; g < attempt.group_count; g++) {
         const struct resource_group *group =

@@ -147,12 +147,12 @@ static void add_ahead(const struct gang *gang, struct explanation *explanation, 
     explanation->ahead->pods = (struct opt_int){true, pods};
 }
 
-static int64_t asked_of(const struct shape *shape, struct str resource)
+static int64_t asked_of(const struct pod_set *set, struct str resource)
 {
-    i128 asked = vector_get(&shape->per_pod, resource) * shape->size.pods;
-    for (uint32_t i = 0; i < shape->device_count; i++) {
-        if (str_eq(shape->devices[i].profile->class_name, resource)) {
-            asked += (i128)shape->devices[i].count * shape->size.pods;
+    i128 asked = vector_get(&set->per_pod, resource) * set->size.pods;
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        if (str_eq(set->devices[i].profile->class_name, resource)) {
+            asked += (i128)set->devices[i].count * set->size.pods;
         }
     }
     return i128_clamp(asked);
@@ -161,12 +161,12 @@ static int64_t asked_of(const struct shape *shape, struct str resource)
 static void add_quota(const struct gang *gang, struct explanation *explanation, struct arena *arena)
 {
     const struct queue_state *queue = gang->queue;
-    const struct shape *shape = gang->shape;
+    const struct pod_set *set = &gang->shape->sets[0];
     struct explanation_quota_list *list = &explanation->quota;
     list->items = ARENA_ARRAY(arena, struct explanation_quota, queue->node.cell_count + 1);
     for (uint32_t i = 0; i < queue->node.cell_count && list->count < 32; i++) {
         const struct quota_cell *cell = &queue->node.cells[i];
-        int64_t asked = asked_of(shape, cell->resource);
+        int64_t asked = asked_of(set, cell->resource);
         if (asked == 0 || !cell->is_listed) {
             continue;
         }

@@ -34,7 +34,8 @@ static void demand_add_flavor(const struct core *core, struct pod_demand *demand
 static struct pod_demand promise_demand(struct core *core, struct gang *gang)
 {
     shape_resolve(core, gang->shape);
-    struct pod_demand demand = {.shape = gang->shape, .node_selector = &gang->shape->node_selector};
+    const struct pod_set *set = &gang->shape->sets[0];
+    struct pod_demand demand = {.set = set, .node_selector = &set->node_selector};
     if (gang->admit_selector.count > 0) {
         demand.node_selector = &gang->admit_selector;
     } else if (gang->template_selector.count > 0) {
@@ -66,8 +67,7 @@ static struct crowd *crowd_of(struct core *core, struct crowd_list *list,
 {
     for (uint32_t i = list->count; i > 0; i--) {
         const struct pod_demand *other = &list->items[i - 1].demand;
-        bool is_same = other->shape == demand->shape &&
-                       other->flavor_count == demand->flavor_count &&
+        bool is_same = other->set == demand->set && other->flavor_count == demand->flavor_count &&
                        is_same_selector(other->node_selector, demand->node_selector);
         for (uint32_t f = 0; is_same && f < demand->flavor_count; f++) {
             is_same = other->flavors[f] == demand->flavors[f];
@@ -242,17 +242,17 @@ static void explain(struct core *core, const struct pod_demand *demand, int64_t 
         }
         result->excluded[exclusion]++;
     }
-    const struct vector *per_pod = &demand->shape->per_pod;
+    const struct vector *per_pod = &demand->set->per_pod;
     for (uint32_t i = 0; i < per_pod->count; i++) {
         measure_resource(core, demand, per_pod->items[i].resource, per_pod->items[i].value, count,
                          result);
     }
     measure_resource(core, demand, resource_find(core, STR(RESOURCE_PODS)), 1, count, result);
-    for (uint32_t i = 0; i < demand->shape->device_count; i++) {
-        measure_class(core, demand, &demand->shape->devices[i], count, result);
+    for (uint32_t i = 0; i < demand->set->device_count; i++) {
+        measure_class(core, demand, &demand->set->devices[i], count, result);
     }
-    for (uint32_t c = 0; c < demand->shape->claim_count; c++) {
-        const struct shared_claim_demand *claim = &demand->shape->claims[c];
+    for (uint32_t c = 0; c < demand->set->claim_count; c++) {
+        const struct shared_claim_demand *claim = &demand->set->claims[c];
         for (uint32_t i = 0; i < claim->request_count && !claim_is_allocated(claim->claim); i++) {
             measure_class(core, demand, &claim->requests[i], 1, result);
         }
@@ -268,8 +268,8 @@ static void explain(struct core *core, const struct pod_demand *demand, int64_t 
 static bool waits_for_claim(struct core *core, const struct pod_demand *demand,
                             struct fit_result *result)
 {
-    for (uint32_t i = 0; i < demand->shape->claim_count; i++) {
-        const struct claim_state *claim = demand->shape->claims[i].claim;
+    for (uint32_t i = 0; i < demand->set->claim_count; i++) {
+        const struct claim_state *claim = demand->set->claims[i].claim;
         if (!claim_is_allocated(claim) && ledger_claim_payer(core, claim->key) != NULL) {
             result->is_promised = true;
             result->claim_trouble = arena_format(
@@ -279,7 +279,7 @@ static bool waits_for_claim(struct core *core, const struct pod_demand *demand,
             return true;
         }
         int64_t sharers = claim_is_allocated(claim) ? claim->object->status.reserved_for.count : 0;
-        if (sat_add(sharers, demand->shape->size.pods) > CLAIM_SHARERS_MAX) {
+        if (sat_add(sharers, demand->set->size.pods) > CLAIM_SHARERS_MAX) {
             result->claim_trouble =
                 arena_format(&core->scratch,
                              "ResourceClaim " STR_FMT " is in use by %lld pods of the %d that "
@@ -303,7 +303,7 @@ static bool claims_are_in_own_way(struct core *core, const struct pod_demand *de
                      "ResourceClaim " STR_FMT " and the pods' own claim templates may be given the "
                      "same devices, so that nobody can tell whether all pods would find theirs; "
                      "they would start with device selectors that exclude each other",
-                     STR_ARG(demand->shape->claims[0].claim->key));
+                     STR_ARG(demand->set->claims[0].claim->key));
     return true;
 }
 
@@ -354,7 +354,7 @@ struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, i
         result.is_beside_promises = true;
         return result;
     }
-    bool has_devices = demand->shape->device_count > 0 || demand_has_new_claims(demand);
+    bool has_devices = demand->set->device_count > 0 || demand_has_new_claims(demand);
     if (promised.is_incomplete && has_devices) {
         result.is_promised = true;
         return result;

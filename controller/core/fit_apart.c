@@ -25,16 +25,16 @@ static bool are_labels_equal(const struct string_map *a, const struct string_map
     return true;
 }
 
-void shape_meet_labels(struct shape *shape, const struct string_map *labels)
+void pod_set_meet_labels(struct pod_set *set, const struct string_map *labels)
 {
-    if (shape->labels == NULL) {
+    if (set->labels == NULL) {
         struct pod only = {.meta = {.labels = *labels}};
-        shape->labels = object_clone(kind_info(KIND_POD)->schema, &only);
+        set->labels = object_clone(kind_info(KIND_POD)->schema, &only);
         return;
     }
-    const struct string_map *known = &shape->labels->meta.labels;
-    shape->labels_vary =
-        shape->labels_vary || !are_labels_equal(known, labels) || !are_labels_equal(labels, known);
+    const struct string_map *known = &set->labels->meta.labels;
+    set->labels_vary =
+        set->labels_vary || !are_labels_equal(known, labels) || !are_labels_equal(labels, known);
 }
 
 void pod_read_apart(struct core *core, struct pod_state *pod, const struct pod *object)
@@ -59,15 +59,15 @@ void pod_drop_apart(struct core *core, struct pod_state *pod)
 }
 
 /* Whether the selector may match a pod of the shape. */
-static bool may_match(const struct label_selector *selector, const struct shape *shape)
+static bool may_match(const struct label_selector *selector, const struct pod_set *set)
 {
     if (selector == NULL) {
         return false;
     }
-    if (shape->labels == NULL || shape->labels_vary) {
+    if (set->labels == NULL || set->labels_vary) {
         return true;
     }
-    const struct string_map *labels = &shape->labels->meta.labels;
+    const struct string_map *labels = &set->labels->meta.labels;
     for (uint32_t i = 0; i < selector->match_labels.count; i++) {
         const struct string_pair *wanted = &selector->match_labels.items[i];
         if (!is_added_by_controller(wanted->key) &&
@@ -99,23 +99,22 @@ static bool are_together(const struct node_state *a, const struct node_state *b,
            (str_is_set(here) && str_eq(here, string_map_find(&b->object->meta.labels, key)));
 }
 
-static bool keeps_off(const struct pod_state *pod, const struct shape *shape,
+static bool keeps_off(const struct pod_state *pod, const struct pod_set *set,
                       const struct node_state *there, const struct node_state *node)
 {
     const struct pod_affinity *apart = pod->apart->spec.affinity->pod_anti_affinity;
     for (uint32_t i = 0; i < apart->required.count; i++) {
         const struct pod_affinity_term *term = &apart->required.items[i];
         bool names_namespaces = term->namespaces.count > 0 || term->namespace_selector != NULL;
-        if ((names_namespaces || is_of_namespace(pod, shape->namespace_name)) &&
-            may_match(term->label_selector, shape) &&
-            are_together(there, node, term->topology_key)) {
+        if ((names_namespaces || is_of_namespace(pod, set->shape->namespace_name)) &&
+            may_match(term->label_selector, set) && are_together(there, node, term->topology_key)) {
             return true;
         }
     }
     return false;
 }
 
-bool node_is_kept_off(const struct core *core, const struct shape *shape,
+bool node_is_kept_off(const struct core *core, const struct pod_set *set,
                       const struct node_state *node)
 {
     if (core->apart_pods == 0) {
@@ -128,7 +127,7 @@ bool node_is_kept_off(const struct core *core, const struct shape *shape,
             continue;
         }
         for (const struct pod_state *pod = there->pods; pod != NULL; pod = pod->next_on_node) {
-            if (pod->apart != NULL && keeps_off(pod, shape, there, node)) {
+            if (pod->apart != NULL && keeps_off(pod, set, there, node)) {
                 return true;
             }
         }
@@ -154,32 +153,32 @@ static bool has_port(const struct pod_spec *spec, int64_t port)
     return false;
 }
 
-bool shape_keeps_apart(const struct shape *shape)
+bool pod_set_keeps_apart(const struct pod_set *set)
 {
-    const struct affinity *affinity = shape->spec->affinity;
+    const struct affinity *affinity = set->spec->affinity;
     return affinity != NULL && affinity->pod_anti_affinity != NULL &&
            affinity->pod_anti_affinity->required.count > 0;
 }
 
-int64_t node_slots_beside_others(const struct core *core, const struct shape *shape,
+int64_t node_slots_beside_others(const struct core *core, const struct pod_set *set,
                                  const struct node_state *node)
 {
-    if (node_is_kept_off(core, shape, node)) {
+    if (node_is_kept_off(core, set, node)) {
         return 0;
     }
-    bool is_apart = shape_keeps_apart(shape);
-    if (!is_apart && !has_port(shape->spec, 0)) {
+    bool is_apart = pod_set_keeps_apart(set);
+    if (!is_apart && !has_port(set->spec, 0)) {
         return INT64_MAX;
     }
     if (node->plan_epoch == core->plan_epoch && node->planned.count > 0) {
         return 0;
     }
     for (const struct pod_state *pod = node->pods; pod != NULL; pod = pod->next_on_node) {
-        if (is_apart && is_of_namespace(pod, shape->namespace_name)) {
+        if (is_apart && is_of_namespace(pod, set->shape->namespace_name)) {
             return 0;
         }
         for (uint32_t i = 0; i < pod->host_port_count; i++) {
-            if (has_port(shape->spec, pod->host_ports[i])) {
+            if (has_port(set->spec, pod->host_ports[i])) {
                 return 0;
             }
         }

@@ -26,26 +26,26 @@ struct choice_list {
     uint32_t capacity;
 };
 
-static uint64_t wanted_by(struct core *core, const struct shape *shape,
+static uint64_t wanted_by(struct core *core, const struct pod_set *set,
                           const struct device_state *device)
 {
     uint64_t bits = 0;
-    for (uint32_t i = 0; i < shape->device_count; i++) {
-        if (profile_match(core, shape->devices[i].profile, device) == MATCH_YES) {
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        if (profile_match(core, set->devices[i].profile, device) == MATCH_YES) {
             bits |= UINT64_C(1) << i;
         }
     }
     return bits;
 }
 
-static struct choice_list list_devices(struct core *core, const struct shape *shape,
+static struct choice_list list_devices(struct core *core, const struct pod_set *set,
                                        const struct node_state *node)
 {
     struct choice_list list = {.items = NULL};
     struct device_walk walk = device_walk_start(core, node);
     struct device_state *device;
     while ((device = device_walk_next(&walk)) != NULL) {
-        uint64_t bits = device_is_free(core, device) ? wanted_by(core, shape, device) : 0;
+        uint64_t bits = device_is_free(core, device) ? wanted_by(core, set, device) : 0;
         if (bits == 0) {
             continue;
         }
@@ -148,7 +148,7 @@ static void merge_short_cards(const struct core *core, struct choice_list *list)
 }
 
 /* Of request `i`: how many choices there are, for how many that one pod may use up of them. */
-static int64_t pods_by_request(const struct shape *shape, const struct choice_list *list,
+static int64_t pods_by_request(const struct pod_set *set, const struct choice_list *list,
                                uint32_t i)
 {
     int64_t choices = 0;
@@ -160,24 +160,23 @@ static int64_t pods_by_request(const struct shape *shape, const struct choice_li
         }
     }
     int64_t used_up = 0;
-    for (uint32_t j = 0; j < shape->device_count; j++) {
-        used_up =
-            sat_add(used_up, (rivals & (UINT64_C(1) << j)) != 0 ? shape->devices[j].count : 0);
+    for (uint32_t j = 0; j < set->device_count; j++) {
+        used_up = sat_add(used_up, (rivals & (UINT64_C(1) << j)) != 0 ? set->devices[j].count : 0);
     }
     return choices / used_up;
 }
 
-int64_t node_safe_device_slots(struct core *core, const struct shape *shape,
+int64_t node_safe_device_slots(struct core *core, const struct pod_set *set,
                                const struct node_state *node)
 {
-    if (shape->device_count > REQUESTS_JUDGED_MAX) {
+    if (set->device_count > REQUESTS_JUDGED_MAX) {
         return 0;
     }
-    struct choice_list list = list_devices(core, shape, node);
+    struct choice_list list = list_devices(core, set, node);
     merge_short_cards(core, &list);
     int64_t slots = INT64_MAX;
-    for (uint32_t i = 0; i < shape->device_count; i++) {
-        int64_t pods = pods_by_request(shape, &list, i);
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        int64_t pods = pods_by_request(set, &list, i);
         slots = pods < slots ? pods : slots;
     }
     return slots;
@@ -186,11 +185,11 @@ int64_t node_safe_device_slots(struct core *core, const struct shape *shape,
 /* -- devices that no node owns ------------------------------------------------------------------
  */
 
-static bool is_asked_for(struct core *core, const struct shape *shape,
+static bool is_asked_for(struct core *core, const struct pod_set *set,
                          const struct device_state *device)
 {
-    for (uint32_t i = 0; i < shape->device_count; i++) {
-        if (profile_match(core, shape->devices[i].profile, device) == MATCH_YES) {
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        if (profile_match(core, set->devices[i].profile, device) == MATCH_YES) {
             return true;
         }
     }
@@ -222,7 +221,7 @@ static uint32_t count_nodes(struct core *core, const struct pod_demand *demand)
 
 bool demand_may_roam(struct core *core, const struct pod_demand *demand)
 {
-    if (core->roaming_devices == 0 || demand->shape->device_count == 0 ||
+    if (core->roaming_devices == 0 || demand->set->device_count == 0 ||
         count_nodes(core, demand) <= 1) {
         return true;
     }
@@ -230,7 +229,7 @@ bool demand_may_roam(struct core *core, const struct pod_demand *demand)
     bool has_roaming = false;
     for (uint32_t slot = 0; slot < core->device_slots; slot++) {
         const struct device_state *device = core->devices[slot];
-        if (device == NULL || !is_asked_for(core, demand->shape, device)) {
+        if (device == NULL || !is_asked_for(core, demand->set, device)) {
             continue;
         }
         if (device->node == NULL) {

@@ -17,7 +17,7 @@ static bool has_flavor_labels(const struct pod_demand *demand, const struct node
 
 static bool is_tolerated(const struct pod_demand *demand, const struct taint *taint)
 {
-    const struct toleration_list *own = &demand->shape->tolerations;
+    const struct toleration_list *own = &demand->set->tolerations;
     for (uint32_t i = 0; i < own->count; i++) {
         if (toleration_tolerates(&own->items[i], taint)) {
             return true;
@@ -50,9 +50,9 @@ static bool has_untolerated_taint(const struct pod_demand *demand, const struct 
 static bool is_selected(const struct pod_demand *demand, const struct node_state *node)
 {
     const struct string_map *labels = &node->object->meta.labels;
-    const struct affinity *affinity = demand->shape->spec->affinity;
+    const struct affinity *affinity = demand->set->spec->affinity;
     const struct node_affinity *node_affinity = affinity == NULL ? NULL : affinity->node_affinity;
-    return node_labels_contain(&demand->shape->node_selector, labels) &&
+    return node_labels_contain(&demand->set->node_selector, labels) &&
            node_labels_contain(demand->node_selector, labels) &&
            (node_affinity == NULL ||
             node_selector_matches(node_affinity->required, labels, node->name));
@@ -61,8 +61,8 @@ static bool is_selected(const struct pod_demand *demand, const struct node_state
 /* Claims that have their devices already say which nodes can reach them. */
 static bool reaches_claims(const struct pod_demand *demand, const struct node_state *node)
 {
-    for (uint32_t i = 0; i < demand->shape->claim_count; i++) {
-        const struct claim_state *claim = demand->shape->claims[i].claim;
+    for (uint32_t i = 0; i < demand->set->claim_count; i++) {
+        const struct claim_state *claim = demand->set->claims[i].claim;
         if (claim_is_allocated(claim) &&
             !node_selector_matches(claim->object->status.allocation->node_selector,
                                    &node->object->meta.labels, node->name)) {
@@ -229,8 +229,8 @@ static bool take_all(struct core *core, const struct device_demand *demands, uin
 bool node_place_claims(struct core *core, const struct pod_demand *demand, struct node_state *node)
 {
     node_open_plan(core, node);
-    for (uint32_t i = 0; i < demand->shape->claim_count; i++) {
-        const struct shared_claim_demand *claim = &demand->shape->claims[i];
+    for (uint32_t i = 0; i < demand->set->claim_count; i++) {
+        const struct shared_claim_demand *claim = &demand->set->claims[i];
         if (!claim_is_allocated(claim->claim) &&
             !take_all(core, claim->requests, claim->request_count, node)) {
             return false;
@@ -241,8 +241,8 @@ bool node_place_claims(struct core *core, const struct pod_demand *demand, struc
 
 bool demand_has_new_claims(const struct pod_demand *demand)
 {
-    for (uint32_t i = 0; i < demand->shape->claim_count; i++) {
-        if (!claim_is_allocated(demand->shape->claims[i].claim)) {
+    for (uint32_t i = 0; i < demand->set->claim_count; i++) {
+        if (!claim_is_allocated(demand->set->claims[i].claim)) {
             return true;
         }
     }
@@ -254,12 +254,12 @@ static int64_t node_plain_slots(const struct core *core, const struct pod_demand
                                 const struct node_state *node, int64_t want)
 {
     i128 slots = node_room(core, node, STR(RESOURCE_PODS));
-    const struct vector *per_pod = &demand->shape->per_pod;
+    const struct vector *per_pod = &demand->set->per_pod;
     for (uint32_t i = 0; i < per_pod->count; i++) {
         i128 room = node_room(core, node, per_pod->items[i].resource) / per_pod->items[i].value;
         slots = room < slots ? room : slots;
     }
-    int64_t beside = node_slots_beside_others(core, demand->shape, node);
+    int64_t beside = node_slots_beside_others(core, demand->set, node);
     slots = beside < slots ? beside : slots;
     return slots < want ? i128_clamp(slots) : want;
 }
@@ -267,8 +267,8 @@ static int64_t node_plain_slots(const struct core *core, const struct pod_demand
 static bool has_failing_selector(struct core *core, const struct pod_demand *demand,
                                  struct node_state *node)
 {
-    for (uint32_t i = 0; i < demand->shape->device_count; i++) {
-        if (node_free_devices(core, demand->shape->devices[i].profile, node) == INT64_MIN) {
+    for (uint32_t i = 0; i < demand->set->device_count; i++) {
+        if (node_free_devices(core, demand->set->devices[i].profile, node) == INT64_MIN) {
             return true;
         }
     }
@@ -278,28 +278,28 @@ static bool has_failing_selector(struct core *core, const struct pod_demand *dem
 int64_t node_place(struct core *core, const struct pod_demand *demand, struct node_state *node,
                    int64_t want)
 {
-    const struct shape *shape = demand->shape;
+    const struct pod_set *set = demand->set;
     core->cost.nodes_visited++;
     node_open_plan(core, node);
     bool is_untouched = node->planned.count == 0;
     int64_t slots = node_plain_slots(core, demand, node, want);
-    if (shape->device_count > 0 && slots > 0) {
+    if (set->device_count > 0 && slots > 0) {
         if (has_failing_selector(core, demand, node)) {
             return 0; /* kube-scheduler gives up on the node, too */
         }
         int64_t taken = 0;
-        int64_t safe = node_safe_device_slots(core, shape, node);
+        int64_t safe = node_safe_device_slots(core, set, node);
         if (safe == 0 && is_untouched) {
             safe = 1; /* for one pod kube-scheduler finds any way that there is */
         }
         slots = safe < slots ? safe : slots;
-        while (taken < slots && take_all(core, shape->devices, shape->device_count, node)) {
+        while (taken < slots && take_all(core, set->devices, set->device_count, node)) {
             taken++;
         }
         slots = taken;
     }
     if (slots > 0) {
-        vector_add_all(&node->planned, &shape->per_pod, slots);
+        vector_add_all(&node->planned, &set->per_pod, slots);
         vector_add(&node->planned, resource_find(core, STR(RESOURCE_PODS)), slots);
     }
     return slots;

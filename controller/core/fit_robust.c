@@ -53,8 +53,8 @@ static int64_t devices_taken(struct core *core, const struct pod_demand *other,
                              const struct device_demand *mine)
 {
     int64_t taken = 0;
-    for (uint32_t i = 0; i < other->shape->device_count; i++) {
-        const struct device_demand *theirs = &other->shape->devices[i];
+    for (uint32_t i = 0; i < other->set->device_count; i++) {
+        const struct device_demand *theirs = &other->set->devices[i];
         bool is_by_counters = false;
         if (theirs->profile != mine->profile &&
             !share_a_device(core, theirs->profile, mine->profile, &is_by_counters)) {
@@ -72,12 +72,12 @@ static int64_t worst_device_loss(struct core *core, const struct pod_demand *oth
                                  const struct pod_demand *mine)
 {
     int64_t loss = 0;
-    for (uint32_t i = 0; i < mine->shape->device_count; i++) {
-        int64_t taken = devices_taken(core, other, &mine->shape->devices[i]);
+    for (uint32_t i = 0; i < mine->set->device_count; i++) {
+        int64_t taken = devices_taken(core, other, &mine->set->devices[i]);
         if (taken < 0) {
             return LOSS_UNKNOWN;
         }
-        int64_t cost = ceil_div(taken, mine->shape->devices[i].count);
+        int64_t cost = ceil_div(taken, mine->set->devices[i].count);
         loss = cost > loss ? cost : loss;
     }
     return loss;
@@ -86,14 +86,14 @@ static int64_t worst_device_loss(struct core *core, const struct pod_demand *oth
 /* On a node that both may use: by cpu, memory and the like. */
 static int64_t worst_plain_loss(const struct pod_demand *other, const struct pod_demand *mine)
 {
-    if (shape_keeps_apart(other->shape) &&
-        str_eq(other->shape->namespace_name, mine->shape->namespace_name)) {
+    if (pod_set_keeps_apart(other->set) &&
+        str_eq(other->set->shape->namespace_name, mine->set->shape->namespace_name)) {
         return LOSS_UNKNOWN; /* one pod of it may cost a whole node */
     }
     int64_t loss = 1; /* a pod takes one of the node's pods */
-    const struct vector *theirs = &other->shape->per_pod;
+    const struct vector *theirs = &other->set->per_pod;
     for (uint32_t i = 0; i < theirs->count; i++) {
-        i128 ours = vector_get(&mine->shape->per_pod, theirs->items[i].resource);
+        i128 ours = vector_get(&mine->set->per_pod, theirs->items[i].resource);
         int64_t cost = ours == 0 ? 0 : ceil_div(theirs->items[i].value, ours);
         loss = cost > loss ? cost : loss;
     }
@@ -132,17 +132,17 @@ static bool requests_meet(struct core *core, const struct device_demand *a, uint
 bool fit_claims_collide(struct core *core, const struct pod_demand *mine,
                         const struct pod_demand *other)
 {
-    for (uint32_t c = 0; c < mine->shape->claim_count; c++) {
-        const struct shared_claim_demand *claim = &mine->shape->claims[c];
+    for (uint32_t c = 0; c < mine->set->claim_count; c++) {
+        const struct shared_claim_demand *claim = &mine->set->claims[c];
         if (claim_is_allocated(claim->claim)) {
             continue;
         }
-        if (requests_meet(core, claim->requests, claim->request_count, other->shape->devices,
-                          other->shape->device_count)) {
+        if (requests_meet(core, claim->requests, claim->request_count, other->set->devices,
+                          other->set->device_count)) {
             return true;
         }
-        for (uint32_t o = 0; mine != other && o < other->shape->claim_count; o++) {
-            const struct shared_claim_demand *theirs = &other->shape->claims[o];
+        for (uint32_t o = 0; mine != other && o < other->set->claim_count; o++) {
+            const struct shared_claim_demand *theirs = &other->set->claims[o];
             if (!claim_is_allocated(theirs->claim) &&
                 requests_meet(core, claim->requests, claim->request_count, theirs->requests,
                               theirs->request_count)) {
@@ -160,8 +160,8 @@ static bool are_after_one_claim(struct core *core, const struct pod_demand *a,
     return meets && (fit_claims_collide(core, a, b) || fit_claims_collide(core, b, a));
 }
 
-/* Shapes may differ by their queue, namespace or size alone. */
-static bool is_same_shape(const struct shape *a, const struct shape *b)
+/* Sets of different shapes may differ by their queue, namespace or size alone. */
+static bool is_same_set(const struct pod_set *a, const struct pod_set *b)
 {
     if (!vector_equal(&a->per_pod, &b->per_pod) || a->device_count != b->device_count) {
         return false;
@@ -185,10 +185,10 @@ static bool is_same_demand(const struct pod_demand *a, const struct pod_demand *
             return false;
         }
     }
-    if (a->shape->claim_count > 0 || b->shape->claim_count > 0) {
+    if (a->set->claim_count > 0 || b->set->claim_count > 0) {
         return false;
     }
-    return a->shape == b->shape || is_same_shape(a->shape, b->shape);
+    return a->set == b->set || is_same_set(a->set, b->set);
 }
 
 /* Whether crowd `i` finds its places though all the others land where it hurts most. */

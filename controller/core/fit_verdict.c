@@ -30,11 +30,11 @@ static bool is_plain(struct str resource)
            str_starts_with(resource, STR("hugepages-"));
 }
 
-static struct verdict too_large(struct core *core, const struct shape *shape,
+static struct verdict too_large(struct core *core, const struct pod_set *set,
                                 const struct fit_result *fit)
 {
     struct arena *arena = &core->scratch;
-    int64_t per_pod = shape->size.min_count > 0 ? fit->asked / shape->size.min_count : fit->asked;
+    int64_t per_pod = set->size.min_count > 0 ? fit->asked / set->size.min_count : fit->asked;
     return say(REASON_NEVER_FITS,
                arena_format(arena,
                             "one pod needs " STR_FMT " " STR_FMT
@@ -65,7 +65,7 @@ static struct verdict short_of(struct core *core, const struct fit_result *fit)
 }
 
 /* Enough in all, and not together. */
-static struct verdict misshapen(struct core *core, const struct shape *shape,
+static struct verdict misshapen(struct core *core, const struct pod_set *set,
                                 const struct fit_result *fit)
 {
     struct arena *arena = &core->scratch;
@@ -74,7 +74,7 @@ static struct verdict misshapen(struct core *core, const struct shape *shape,
                    arena_format(arena,
                                 "enough is free in total, but %lld such pods don't find a place on "
                                 "the nodes together (" STR_FMT ")",
-                                (long long)shape->size.min_count, STR_ARG(nodes_text(arena, fit))));
+                                (long long)set->size.min_count, STR_ARG(nodes_text(arena, fit))));
     }
     struct verdict verdict =
         say(REASON_NODE_SHAPE,
@@ -107,20 +107,20 @@ static void tell_failing_selector(struct core *core, struct device_profile *prof
     }
 }
 
-static void tell_failing_selectors(struct core *core, const struct shape *shape,
+static void tell_failing_selectors(struct core *core, const struct pod_set *set,
                                    struct verdict *verdict)
 {
-    for (uint32_t i = 0; i < shape->device_count; i++) {
-        tell_failing_selector(core, shape->devices[i].profile, verdict);
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        tell_failing_selector(core, set->devices[i].profile, verdict);
     }
-    for (uint32_t c = 0; c < shape->claim_count; c++) {
-        for (uint32_t i = 0; i < shape->claims[c].request_count; i++) {
-            tell_failing_selector(core, shape->claims[c].requests[i].profile, verdict);
+    for (uint32_t c = 0; c < set->claim_count; c++) {
+        for (uint32_t i = 0; i < set->claims[c].request_count; i++) {
+            tell_failing_selector(core, set->claims[c].requests[i].profile, verdict);
         }
     }
 }
 
-static struct verdict nearest_verdict(struct core *core, const struct shape *shape,
+static struct verdict nearest_verdict(struct core *core, const struct pod_set *set,
                                       const struct fit_result *fit)
 {
     struct arena *arena = &core->scratch;
@@ -142,26 +142,26 @@ static struct verdict nearest_verdict(struct core *core, const struct shape *sha
                                 STR_ARG(nodes_text(arena, fit))));
     }
     if (fit->is_too_large && !str_is_set(fit->pool_trouble)) {
-        return too_large(core, shape, fit);
+        return too_large(core, set, fit);
     }
     if (str_is_set(fit->short_of)) {
         return short_of(core, fit);
     }
-    return misshapen(core, shape, fit);
+    return misshapen(core, set, fit);
 }
 
-static struct verdict judge_fit(struct core *core, const struct shape *shape,
+static struct verdict judge_fit(struct core *core, const struct pod_set *set,
                                 const struct fit_result *fit)
 {
-    struct verdict verdict = nearest_verdict(core, shape, fit);
-    tell_failing_selectors(core, shape, &verdict);
+    struct verdict verdict = nearest_verdict(core, set, fit);
+    tell_failing_selectors(core, set, &verdict);
     return verdict;
 }
 
-struct verdict fit_verdict(struct core *core, const struct shape *shape,
+struct verdict fit_verdict(struct core *core, const struct pod_set *set,
                            const struct fit_result *fit)
 {
-    struct verdict verdict = judge_fit(core, shape, fit);
+    struct verdict verdict = judge_fit(core, set, fit);
     verdict.waits_for |= fit->is_beside_promises ? WAIT_PROMISES : 0;
     return verdict;
 }

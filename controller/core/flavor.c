@@ -90,22 +90,22 @@ static bool contradicts_affinity(const struct affinity *affinity, const struct s
     return terms->count > 0;
 }
 
-const char *flavor_contradiction(const struct shape *shape, const struct resource_flavor *flavor)
+const char *flavor_contradiction(const struct pod_set *set, const struct resource_flavor *flavor)
 {
     const struct string_map *labels = &flavor->spec.node_labels;
-    if (contradicts_selector(&shape->node_selector, labels)) {
+    if (contradicts_selector(&set->node_selector, labels)) {
         return "nodeSelector";
     }
-    return contradicts_affinity(shape->spec->affinity, labels) ? "required node affinity" : NULL;
+    return contradicts_affinity(set->spec->affinity, labels) ? "required node affinity" : NULL;
 }
 
-const struct taint *flavor_untolerated(const struct shape *shape,
+const struct taint *flavor_untolerated(const struct pod_set *set,
                                        const struct resource_flavor *flavor)
 {
     for (uint32_t i = 0; i < flavor->spec.node_taints.count; i++) {
         const struct taint *taint = &flavor->spec.node_taints.items[i];
         struct taint_list one = {.items = (struct taint *)(uintptr_t)taint, .count = 1};
-        if (taints_find_untolerated(&one, &shape->tolerations) != NULL &&
+        if (taints_find_untolerated(&one, &set->tolerations) != NULL &&
             taints_find_untolerated(&one, &flavor->spec.tolerations) != NULL) {
             return taint;
         }

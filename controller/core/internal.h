@@ -83,9 +83,9 @@ struct flavor_state *flavor_find(const struct core *core, struct str name);
 const struct resource_flavor *flavor_object(const struct core *core, struct str name);
 /* The field of the pods that contradicts the flavor's labels, or NULL (static). Keys that the
  * flavor doesn't name are the nodes' business. */
-const char *flavor_contradiction(const struct shape *shape, const struct resource_flavor *flavor);
+const char *flavor_contradiction(const struct pod_set *set, const struct resource_flavor *flavor);
 /* The taint of the flavor that neither the pods nor the flavor itself tolerate, or NULL. */
-const struct taint *flavor_untolerated(const struct shape *shape,
+const struct taint *flavor_untolerated(const struct pod_set *set,
                                        const struct resource_flavor *flavor);
 void flavor_apply(struct core *core, const struct resource_flavor *object);
 void flavor_deleted(struct core *core, const struct resource_flavor *object);
@@ -213,7 +213,7 @@ void ledger_assert(const struct core *core);
 
 /* One pod, as many times as asked. All borrowed. */
 struct pod_demand {
-    const struct shape *shape;
+    const struct pod_set *set;
     const struct string_map *node_selector; /* as it will stand on the pods */
     const struct resource_flavor *flavors[FLAVORS_PER_GANG_MAX];
     uint32_t flavor_count;
@@ -249,7 +249,7 @@ struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, i
 bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struct node_state *node);
 
 /* The sentence for a gang without room; in the scratch arena. */
-struct verdict fit_verdict(struct core *core, const struct shape *shape,
+struct verdict fit_verdict(struct core *core, const struct pod_set *set,
                            const struct fit_result *fit);
 
 /* Gangs of one demand whose pods are on their way, or the candidate. */
@@ -320,24 +320,24 @@ struct device_state *device_walk_next(struct device_walk *walk); /* NULL: there 
 /* -- fit_apart.c: pods that can't be on one node -------------------------------------------------
  */
 
-/* Another gang of the shape has these labels on its template. */
-void shape_meet_labels(struct shape *shape, const struct string_map *labels);
-bool shape_keeps_apart(const struct shape *shape);
+/* Another gang of the shape has these labels on the template of that set. */
+void pod_set_meet_labels(struct pod_set *set, const struct string_map *labels);
+bool pod_set_keeps_apart(const struct pod_set *set);
 void pod_read_apart(struct core *core, struct pod_state *pod, const struct pod *object);
 void pod_drop_apart(struct core *core, struct pod_state *pod);
 /* Whether a pod somewhere keeps such pods off that node. */
-bool node_is_kept_off(const struct core *core, const struct shape *shape,
+bool node_is_kept_off(const struct core *core, const struct pod_set *set,
                       const struct node_state *node);
 /* How many such pods can be there by their host ports and anti-affinities: all, one or none. Which
  * pods an anti-affinity of their own is about isn't looked at: any of the namespace's may be. */
-int64_t node_slots_beside_others(const struct core *core, const struct shape *shape,
+int64_t node_slots_beside_others(const struct core *core, const struct pod_set *set,
                                  const struct node_state *node);
 
 /* -- fit_device.c: devices for pods, whichever kube-scheduler picks -----------------------------
  */
 
 /* For how many pods the node's free devices are enough whichever of them each is given. */
-int64_t node_safe_device_slots(struct core *core, const struct shape *shape,
+int64_t node_safe_device_slots(struct core *core, const struct pod_set *set,
                                const struct node_state *node);
 /* Whether devices that no node owns may be counted on: all nodes in question see them, and none has
  * devices of its own that a pod might leave unused. */

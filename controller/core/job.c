@@ -143,7 +143,7 @@ static void read_shape(struct core *core, struct gang *gang, const struct job *j
                                 .spec = &spec,
                                 .size = gang->size};
     struct shape *shape = shape_use(core, &input);
-    shape_meet_labels(shape, &job->spec.pod_template.meta.labels);
+    pod_set_meet_labels(&shape->sets[0], &job->spec.pod_template.meta.labels);
     struct shape *old = gang->shape;
     struct queue_state *old_queue = gang->queue;
     if (shape != old || input.queue != old_queue) {

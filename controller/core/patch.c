@@ -103,7 +103,7 @@ static struct resource_list record_requests(struct core *core, const struct char
 static struct str record_text(struct core *core, struct gang *gang,
                               const struct evaluation *evaluation)
 {
-    const struct pod_spec *spec = gang->shape->spec;
+    const struct pod_spec *spec = gang->shape->sets[0].spec;
     struct record_restore restore = {.node_selector = spec->node_selector,
                                      .tolerations = spec->tolerations,
                                      .parallelism = {true, gang->size.pods}};
@@ -186,7 +186,8 @@ static void add_directives(struct core *core, const struct gang *gang,
     }
     if (adds_tolerations) {
         patch->sets_tolerations = true;
-        append_tolerations(core, patch, &gang->shape->spec->tolerations, &toleration_capacity);
+        append_tolerations(core, patch, &gang->shape->sets[0].spec->tolerations,
+                           &toleration_capacity);
         for (uint32_t f = 0; f < evaluation->flavor_count; f++) {
             append_tolerations(core, patch, &evaluation->flavors[f]->spec.tolerations,
                                &toleration_capacity);
@@ -268,7 +269,7 @@ static void restore_selector(struct core *core, const struct gang *gang, struct 
 {
     uint32_t capacity = 0;
     const struct string_map *now = &gang->template_selector;
-    const struct string_map *before = &gang->shape->spec->node_selector;
+    const struct string_map *before = &gang->shape->sets[0].spec->node_selector;
     for (uint32_t i = 0; i < now->count; i++) {
         struct str wanted = string_map_find(before, now->items[i].key);
         if (!str_is_set(wanted) || !str_eq(wanted, now->items[i].value)) {
@@ -298,10 +299,10 @@ void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
     patch->sets_hold = sets_hold;
     restore_selector(core, gang, patch);
     restore_parallelism(gang, patch);
-    if (gang->template_tolerations != gang->shape->spec->tolerations.count) {
+    if (gang->template_tolerations != gang->shape->sets[0].spec->tolerations.count) {
         uint32_t capacity = 0;
         patch->sets_tolerations = true;
-        append_tolerations(core, patch, &gang->shape->spec->tolerations, &capacity);
+        append_tolerations(core, patch, &gang->shape->sets[0].spec->tolerations, &capacity);
     }
 }
 

@@ -146,16 +146,16 @@ void profile_drop(struct core *core, struct device_profile *profile)
     }
 }
 
-static bool shape_uses_class(const struct shape *shape, struct str class_name)
+static bool pod_set_uses_class(const struct pod_set *set, struct str class_name)
 {
-    for (uint32_t i = 0; i < shape->device_count; i++) {
-        if (str_eq(shape->devices[i].profile->class_name, class_name)) {
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        if (str_eq(set->devices[i].profile->class_name, class_name)) {
             return true;
         }
     }
-    for (uint32_t i = 0; i < shape->claim_count; i++) {
-        for (uint32_t j = 0; j < shape->claims[i].request_count; j++) {
-            if (str_eq(shape->claims[i].requests[j].profile->class_name, class_name)) {
+    for (uint32_t i = 0; i < set->claim_count; i++) {
+        for (uint32_t j = 0; j < set->claims[i].request_count; j++) {
+            if (str_eq(set->claims[i].requests[j].profile->class_name, class_name)) {
                 return true;
             }
         }
@@ -175,7 +175,11 @@ void profiles_class_changed(struct core *core, struct str class_name)
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
-            if (shape_uses_class(shape, class_name)) {
+            bool is_used = false;
+            for (uint32_t s = 0; s < shape->set_count; s++) {
+                is_used = is_used || pod_set_uses_class(&shape->sets[s], class_name);
+            }
+            if (is_used) {
                 shape_unresolve(core, shape);
             }
         }

@@ -37,17 +37,17 @@ static void charges_of_record(const struct admission_record *record, struct char
 }
 
 /* A record without amounts: they are what the template asks. */
-static void charges_of_shape(const struct admission_record *record, const struct shape *shape,
-                             struct charge_list *list)
+static void charges_of_set(const struct admission_record *record, const struct pod_set *set,
+                           struct charge_list *list)
 {
-    for (uint32_t i = 0; i < shape->per_pod.count; i++) {
-        struct str name = shape->per_pod.items[i].resource;
+    for (uint32_t i = 0; i < set->per_pod.count; i++) {
+        struct str name = set->per_pod.items[i].resource;
         add_charge(list, record_flavor(record, name), name,
-                   i128_clamp(shape->per_pod.items[i].value));
+                   i128_clamp(set->per_pod.items[i].value));
     }
-    for (uint32_t i = 0; i < shape->device_count; i++) {
-        struct str name = shape->devices[i].profile->class_name;
-        add_charge(list, record_flavor(record, name), name, shape->devices[i].count);
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        struct str name = set->devices[i].profile->class_name;
+        add_charge(list, record_flavor(record, name), name, set->devices[i].count);
     }
     add_charge(list, record_flavor(record, STR(RESOURCE_PODS)), STR(RESOURCE_PODS), 1);
 }
@@ -55,11 +55,11 @@ static void charges_of_shape(const struct admission_record *record, const struct
 static void adopt_claims(struct core *core, const struct gang *gang,
                          struct reserve_request *request)
 {
-    const struct shape *shape = gang->shape;
+    const struct pod_set *set = &gang->shape->sets[0];
     struct claim_charge *claims =
-        ARENA_ARRAY(&core->scratch, struct claim_charge, shape->claim_count + 1);
-    for (uint32_t c = 0; c < shape->claim_count; c++) {
-        const struct shared_claim_demand *claim = &shape->claims[c];
+        ARENA_ARRAY(&core->scratch, struct claim_charge, set->claim_count + 1);
+    for (uint32_t c = 0; c < set->claim_count; c++) {
+        const struct shared_claim_demand *claim = &set->claims[c];
         claims[c].key = claim->claim->key;
         claims[c].charges.items =
             ARENA_ARRAY(&core->scratch, struct charge, claim->request_count + 1);
@@ -70,22 +70,23 @@ static void adopt_claims(struct core *core, const struct gang *gang,
         }
     }
     request->claims = claims;
-    request->claim_count = shape->claim_count;
+    request->claim_count = set->claim_count;
 }
 
 void gang_adopt(struct core *core, struct gang *gang)
 {
     const struct admission_record *record = gang->record;
     shape_resolve(core, gang->shape);
+    const struct pod_set *set = &gang->shape->sets[0];
     struct reserve_request request = {.queue = queue_get(core, record->queue),
                                       .count = record->pod_sets.items[0].count.value};
-    uint32_t room = record->pod_sets.items[0].requests.count + gang->shape->per_pod.count +
-                    gang->shape->device_count + 2;
+    uint32_t room =
+        record->pod_sets.items[0].requests.count + set->per_pod.count + set->device_count + 2;
     request.per_pod.items = ARENA_ARRAY(&core->scratch, struct charge, room);
     if (record->pod_sets.items[0].requests.count > 0) {
         charges_of_record(record, &request.per_pod);
     } else {
-        charges_of_shape(record, gang->shape, &request.per_pod);
+        charges_of_set(record, set, &request.per_pod);
     }
     adopt_claims(core, gang, &request);
     gang->admitted_ms = record->at.ms;

@@ -28,8 +28,12 @@ struct shape *shape_use(struct core *core, const struct shape_input *input)
         shape->key = str_own(key);
         shape->queue = input->queue;
         shape->namespace_name = str_own(input->namespace_name);
-        shape->spec = object_clone(&pod_spec_schema, input->spec);
-        shape->size = input->size;
+        shape->sets = MEM_NEW(struct pod_set);
+        shape->set_count = 1;
+        shape->sets[0] = (struct pod_set){.shape = shape,
+                                          .name = str_own(STR("main")),
+                                          .spec = object_clone(&pod_spec_schema, input->spec),
+                                          .size = input->size};
         RB_INIT(&shape->gangs);
         shape->next_in_queue = input->queue->shapes;
         input->queue->shapes = shape;
@@ -55,24 +59,40 @@ static void demands_drop(struct core *core, struct device_demand *demands, uint3
     mem_free(demands);
 }
 
+static void pod_set_clear(struct core *core, struct pod_set *set)
+{
+    vector_clear(&set->per_pod);
+    mem_free(set->tolerations.items);
+    set->tolerations = (struct toleration_list){.items = NULL};
+    mem_free(set->node_selector.items);
+    set->node_selector = (struct string_map){.items = NULL};
+    demands_drop(core, set->devices, set->device_count);
+    set->devices = NULL;
+    set->device_count = 0;
+    for (uint32_t i = 0; i < set->claim_count; i++) {
+        demands_drop(core, set->claims[i].requests, set->claims[i].request_count);
+        claim_drop(core, set->claims[i].claim);
+    }
+    mem_free(set->claims);
+    set->claims = NULL;
+    set->claim_count = 0;
+}
+
+static void pod_set_free(struct core *core, struct pod_set *set)
+{
+    pod_set_clear(core, set);
+    vector_deinit(&set->per_pod);
+    str_drop(&set->name);
+    mem_free(set->spec);
+    mem_free(set->labels);
+}
+
 static void shape_clear(struct core *core, struct shape *shape)
 {
     verdict_drop(&shape->broken);
-    vector_clear(&shape->per_pod);
-    mem_free(shape->tolerations.items);
-    shape->tolerations = (struct toleration_list){.items = NULL};
-    mem_free(shape->node_selector.items);
-    shape->node_selector = (struct string_map){.items = NULL};
-    demands_drop(core, shape->devices, shape->device_count);
-    shape->devices = NULL;
-    shape->device_count = 0;
-    for (uint32_t i = 0; i < shape->claim_count; i++) {
-        demands_drop(core, shape->claims[i].requests, shape->claims[i].request_count);
-        claim_drop(core, shape->claims[i].claim);
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        pod_set_clear(core, &shape->sets[s]);
     }
-    mem_free(shape->claims);
-    shape->claims = NULL;
-    shape->claim_count = 0;
     shape->is_resolved = false;
 }
 
@@ -88,14 +108,15 @@ void shape_drop(struct core *core, struct shape *shape)
     }
     *link = shape->next_in_queue;
     HASH_DEL(core->shapes, shape);
-    shape_clear(core, shape);
-    vector_deinit(&shape->per_pod);
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        pod_set_free(core, &shape->sets[s]);
+    }
+    mem_free(shape->sets);
+    verdict_drop(&shape->broken);
     verdict_drop(&shape->verdict);
     evidence_drop(&shape->evidence);
     str_drop(&shape->key);
     str_drop(&shape->namespace_name);
-    mem_free(shape->spec);
-    mem_free(shape->labels);
     mem_free(shape);
 }
 
@@ -190,74 +211,74 @@ static void shape_add_requests(struct core *core, struct shape *shape,
     }
 }
 
-static void shape_add_template(struct core *core, struct shape *shape, struct str name)
+static void pod_set_add_template(struct core *core, struct pod_set *set, struct str name)
 {
-    struct str key = key_join(&core->scratch, shape->namespace_name, name);
+    struct str key = key_join(&core->scratch, set->shape->namespace_name, name);
     struct str where = arena_format(&core->scratch, "ResourceClaimTemplate " STR_FMT, STR_ARG(key));
     const struct resource_claim_template *template =
         named_find(core, KIND_RESOURCE_CLAIM_TEMPLATE, key);
     if (template == NULL) {
-        shape_break(shape, REASON_MISSING_REFERENCE,
+        shape_break(set->shape, REASON_MISSING_REFERENCE,
                     arena_format(&core->scratch, STR_FMT " doesn't exist", STR_ARG(where)));
         return;
     }
-    shape_add_requests(core, shape, &template->spec.spec.devices, where, &shape->devices,
-                       &shape->device_count);
+    shape_add_requests(core, set->shape, &template->spec.spec.devices, where, &set->devices,
+                       &set->device_count);
 }
 
-static void shape_add_claim(struct core *core, struct shape *shape, struct str name)
+static void pod_set_add_claim(struct core *core, struct pod_set *set, struct str name)
 {
-    struct str key = key_join(&core->scratch, shape->namespace_name, name);
+    struct str key = key_join(&core->scratch, set->shape->namespace_name, name);
     struct str where = arena_format(&core->scratch, "ResourceClaim " STR_FMT, STR_ARG(key));
-    shape->claims = mem_realloc(shape->claims, (shape->claim_count + 1) * sizeof(*shape->claims));
-    struct shared_claim_demand *demand = &shape->claims[shape->claim_count++];
+    set->claims = mem_realloc(set->claims, (set->claim_count + 1) * sizeof(*set->claims));
+    struct shared_claim_demand *demand = &set->claims[set->claim_count++];
     *demand = (struct shared_claim_demand){.claim = claim_get(core, key)};
     demand->claim->users++;
     if (demand->claim->object == NULL) {
-        shape_break(shape, REASON_MISSING_REFERENCE,
+        shape_break(set->shape, REASON_MISSING_REFERENCE,
                     arena_format(&core->scratch, STR_FMT " doesn't exist", STR_ARG(where)));
         return;
     }
-    shape_add_requests(core, shape, &demand->claim->object->spec.devices, where, &demand->requests,
-                       &demand->request_count);
-    if (shape->size.pods > CLAIM_SHARERS_MAX) {
-        shape_break(shape, REASON_INVALID,
+    shape_add_requests(core, set->shape, &demand->claim->object->spec.devices, where,
+                       &demand->requests, &demand->request_count);
+    if (set->size.pods > CLAIM_SHARERS_MAX) {
+        shape_break(set->shape, REASON_INVALID,
                     arena_format(&core->scratch,
                                  STR_FMT " would be shared by %lld pods; Kubernetes allows %d",
-                                 STR_ARG(where), (long long)shape->size.pods, CLAIM_SHARERS_MAX));
+                                 STR_ARG(where), (long long)set->size.pods, CLAIM_SHARERS_MAX));
     }
 }
 
-static void shape_read_requests(struct core *core, struct shape *shape,
-                                const struct runtime_class *runtime)
+static void pod_set_read_requests(struct core *core, struct pod_set *set,
+                                  const struct runtime_class *runtime)
 {
-    struct request_context context = namespace_limits(core, shape->namespace_name);
+    struct request_context context = namespace_limits(core, set->shape->namespace_name);
     context.runtime_class = runtime;
     struct amount_list amounts;
     struct err err;
-    if (rc_failed(pod_template_requests(&core->scratch, shape->spec, &context, &amounts, &err))) {
-        shape_break(shape, REASON_INVALID,
+    if (rc_failed(pod_template_requests(&core->scratch, set->spec, &context, &amounts, &err))) {
+        shape_break(set->shape, REASON_INVALID,
                     arena_format(&core->scratch, "spec.template.spec: %s", err.text));
         return;
     }
     for (uint32_t i = 0; i < amounts.count; i++) {
         struct str name = resource_find(core, amounts.items[i].resource);
         if (!str_is_set(name)) {
-            shape_break(shape, REASON_NO_MATCHING_FLAVOR,
+            shape_break(set->shape, REASON_NO_MATCHING_FLAVOR,
                         arena_format(&core->scratch,
                                      "asks for " STR_FMT ", which no queue and no node offers",
                                      STR_ARG(amounts.items[i].resource)));
             continue;
         }
-        vector_add(&shape->per_pod, name, amounts.items[i].value);
+        vector_add(&set->per_pod, name, amounts.items[i].value);
     }
 }
 
 /* The pods get the RuntimeClass's selector and tolerations beside their own. */
-static void shape_read_placement(struct shape *shape, const struct runtime_class *runtime)
+static void pod_set_read_placement(struct pod_set *set, const struct runtime_class *runtime)
 {
     const struct runtime_scheduling *extra = runtime == NULL ? NULL : runtime->scheduling;
-    const struct pod_spec *spec = shape->spec;
+    const struct pod_spec *spec = set->spec;
     uint32_t selector_count = spec->node_selector.count;
     uint32_t toleration_count = spec->tolerations.count;
     uint32_t extra_pairs = extra == NULL ? 0 : extra->node_selector.count;
@@ -278,9 +299,8 @@ static void shape_read_placement(struct shape *shape, const struct runtime_class
     for (uint32_t i = 0; i < extra_tolerations; i++) {
         tolerations[toleration_count + i] = extra->tolerations.items[i];
     }
-    shape->node_selector = (struct string_map){pairs, selector_count + extra_pairs};
-    shape->tolerations =
-        (struct toleration_list){tolerations, toleration_count + extra_tolerations};
+    set->node_selector = (struct string_map){pairs, selector_count + extra_pairs};
+    set->tolerations = (struct toleration_list){tolerations, toleration_count + extra_tolerations};
 }
 
 /* What makes a pod's place depend on other pods, beyond one such pod per node. */
@@ -318,12 +338,36 @@ static const char *placement_unsupported(const struct pod_spec *spec)
     return NULL;
 }
 
-static void shape_check_placement(struct core *core, struct shape *shape)
+static void pod_set_check_placement(struct core *core, struct pod_set *set)
 {
-    const char *unsupported = placement_unsupported(shape->spec);
+    const char *unsupported = placement_unsupported(set->spec);
     if (unsupported != NULL) {
-        shape_break(shape, REASON_NEVER_FITS,
+        shape_break(set->shape, REASON_NEVER_FITS,
                     arena_format(&core->scratch, "spec.template.spec has %s", unsupported));
+    }
+}
+
+static void pod_set_resolve(struct core *core, struct pod_set *set)
+{
+    const struct runtime_class *runtime = NULL;
+    if (!str_is_empty(set->spec->runtime_class_name)) {
+        runtime = named_find(core, KIND_RUNTIME_CLASS, set->spec->runtime_class_name);
+        if (runtime == NULL) {
+            shape_break(set->shape, REASON_MISSING_REFERENCE,
+                        arena_format(&core->scratch, "RuntimeClass " STR_FMT " doesn't exist",
+                                     STR_ARG(set->spec->runtime_class_name)));
+        }
+    }
+    pod_set_read_placement(set, runtime);
+    pod_set_check_placement(core, set);
+    pod_set_read_requests(core, set, runtime);
+    const struct pod_resource_claim_list *claims = &set->spec->resource_claims;
+    for (uint32_t i = 0; i < claims->count; i++) {
+        if (!str_is_empty(claims->items[i].resource_claim_template_name)) {
+            pod_set_add_template(core, set, claims->items[i].resource_claim_template_name);
+        } else if (!str_is_empty(claims->items[i].resource_claim_name)) {
+            pod_set_add_claim(core, set, claims->items[i].resource_claim_name);
+        }
     }
 }
 
@@ -333,25 +377,8 @@ void shape_resolve(struct core *core, struct shape *shape)
         return;
     }
     shape_clear(core, shape);
-    const struct runtime_class *runtime = NULL;
-    if (!str_is_empty(shape->spec->runtime_class_name)) {
-        runtime = named_find(core, KIND_RUNTIME_CLASS, shape->spec->runtime_class_name);
-        if (runtime == NULL) {
-            shape_break(shape, REASON_MISSING_REFERENCE,
-                        arena_format(&core->scratch, "RuntimeClass " STR_FMT " doesn't exist",
-                                     STR_ARG(shape->spec->runtime_class_name)));
-        }
-    }
-    shape_read_placement(shape, runtime);
-    shape_check_placement(core, shape);
-    shape_read_requests(core, shape, runtime);
-    const struct pod_resource_claim_list *claims = &shape->spec->resource_claims;
-    for (uint32_t i = 0; i < claims->count; i++) {
-        if (!str_is_empty(claims->items[i].resource_claim_template_name)) {
-            shape_add_template(core, shape, claims->items[i].resource_claim_template_name);
-        } else if (!str_is_empty(claims->items[i].resource_claim_name)) {
-            shape_add_claim(core, shape, claims->items[i].resource_claim_name);
-        }
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        pod_set_resolve(core, &shape->sets[s]);
     }
     shape->is_resolved = true;
 }

@@ -187,6 +187,23 @@ struct evidence {
     uint32_t excluded[EXCLUDED_COUNT];
 };
 
+/* Pods of one template. A gang has one such set or several, which start together. */
+struct pod_set {
+    struct shape *shape;   /* that it belongs to */
+    struct str name;       /* owned; "main" of a Job's only set */
+    struct pod_spec *spec; /* owned clone, without what the admission injects */
+    struct pod *labels;    /* owned; the first gang's template labels alone */
+    bool labels_vary;      /* not all gangs have the same */
+    struct gang_size size;
+    struct vector per_pod;              /* cpu, memory, …, without pods; plain requests only */
+    struct string_map node_selector;    /* borrowed from spec or the runtime class */
+    struct toleration_list tolerations; /* owned array; the spec's and the runtime class's */
+    struct device_demand *devices;      /* per pod, by claim template */
+    uint32_t device_count;
+    struct shared_claim_demand *claims; /* named claims */
+    uint32_t claim_count;
+};
+
 /* All gangs of a queue that ask the same, so that they are judged once. */
 struct shape {
     struct str key; /* owned; queue, namespace, sizes and template as text */
@@ -195,26 +212,17 @@ struct shape {
     struct shape *next_in_queue;
     struct queue_state *queue;
     struct str namespace_name; /* owned */
-    struct pod_spec *spec;     /* owned clone, without what the admission injects */
-    struct pod *labels;        /* owned; the first gang's template labels alone */
-    bool labels_vary;          /* not all gangs have the same */
-    struct gang_size size;
+    struct pod_set *sets;      /* owned; 1 to POD_SETS_MAX, in the order of the gang's object */
+    uint32_t set_count;
     struct shape_gang_tree gangs; /* that wait, in queue order */
     uint32_t users;               /* gangs of any state */
     uint64_t judged_in;           /* the pass of its last evaluation */
     enum reason told_reason;      /* what its gangs' Admissions say */
     bool is_resolved;             /* what follows is up to date */
-    struct verdict broken; /* reason != NONE: the template can't be judged (missing class, …) */
-    struct vector per_pod; /* cpu, memory, …, without pods; plain requests only */
-    struct string_map node_selector;    /* borrowed from spec or the runtime class */
-    struct toleration_list tolerations; /* owned array; the spec's and the runtime class's */
-    struct device_demand *devices;      /* per pod, by claim template */
-    uint32_t device_count;
-    struct shared_claim_demand *claims; /* named claims */
-    uint32_t claim_count;
-    bool is_ready;            /* in core.ready */
-    bool is_woken_by_cell;    /* only because quota came free: others may have it by now */
-    struct verdict verdict;   /* of the last evaluation; waits_for tells what wakes it */
+    struct verdict broken;  /* reason != NONE: the template can't be judged (missing class, …) */
+    bool is_ready;          /* in core.ready */
+    bool is_woken_by_cell;  /* only because quota came free: others may have it by now */
+    struct verdict verdict; /* of the last evaluation; waits_for tells what wakes it */
     struct evidence evidence; /* of the last evaluation */
 };
 

@@ -68,7 +68,8 @@ void wake_for_node(struct core *core, struct node_state *node)
             if ((shape->verdict.waits_for & WAIT_CLUSTER) == 0 || shape->is_ready) {
                 continue;
             }
-            struct pod_demand demand = {.shape = shape, .node_selector = &shape->node_selector};
+            const struct pod_set *set = &shape->sets[0];
+            struct pod_demand demand = {.set = set, .node_selector = &set->node_selector};
             if (!shape->is_resolved || fit_node_has_room(core, &demand, node)) {
                 wake_shape(core, shape);
             }

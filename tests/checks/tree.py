@@ -2,7 +2,7 @@
 import os
 import re
 
-SKIPPED_DIRS = {".git", "build", "__pycache__", "node_modules"}
+SKIPPED = {".git", "build", "__pycache__", "node_modules"}
 C_DIRS = ("api", "controller", "include", "tests")
 
 STRINGS_AND_COMMENTS = re.compile(
@@ -14,10 +14,12 @@ def files(top):
     found = []
     for directory, names, entries in os.walk(top):
         relative = os.path.relpath(directory, top)
-        names[:] = sorted(name for name in names if name not in SKIPPED_DIRS and
+        names[:] = sorted(name for name in names if name not in SKIPPED and
                           not (relative == "." and name.startswith("build")))
         for entry in entries:
             path = os.path.normpath(os.path.join(relative, entry))
+            if entry in SKIPPED:  # in a linked worktree .git is a file
+                continue
             if os.path.isfile(os.path.join(top, path)):
                 found.append(path)
     return sorted(found)
