@@ -1,0 +1,87 @@
+/* share.c - the weighted dominant share of a branch: what it uses beyond its own quota, beside what
+ * its parent has to lend. One function for the order and for preemption. */
+#include "share.h"
+
+bool share_is_on(const struct quota_node *root)
+{
+    if (root->has_fair_sharing) {
+        return true;
+    }
+    for (const struct quota_node *child = root->children; child != NULL;
+         child = child->next_sibling) {
+        if (share_is_on(child)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What of `asked` at the leaf arrives at the node `at` above it. */
+static i128 carried(const struct quota_node *leaf, const struct quota_node *at,
+                    const struct probe_item *item)
+{
+    i128 asked = item->asked;
+    for (const struct quota_node *node = leaf; node != at; node = node->parent) {
+        i128 before = quota_beyond(node, item->flavor, item->resource, 0);
+        asked = quota_beyond(node, item->flavor, item->resource, asked) - before;
+    }
+    return asked;
+}
+
+static i128 borrowed_of(const struct quota_node *branch, const struct quota_node *leaf,
+                        const struct quota_probe *more, struct str resource)
+{
+    i128 borrowed = 0;
+    for (uint32_t i = 0; i < branch->cell_count; i++) {
+        const struct quota_cell *cell = &branch->cells[i];
+        if (!str_eq(cell->resource, resource)) {
+            continue;
+        }
+        i128 used = cell->used;
+        for (uint32_t p = 0; more != NULL && p < more->count; p++) {
+            const struct probe_item *item = &more->items[p];
+            if (str_eq(item->resource, resource) && str_eq(item->flavor, cell->flavor)) {
+                used += carried(leaf, branch, item);
+            }
+        }
+        borrowed += used > cell->subtree ? used - cell->subtree : 0;
+    }
+    return borrowed;
+}
+
+static i128 lendable_of(const struct quota_node *parent, struct str resource)
+{
+    i128 sum = 0;
+    for (uint32_t i = 0; i < parent->cell_count; i++) {
+        if (str_eq(parent->cells[i].resource, resource)) {
+            sum += quota_potential(parent, parent->cells[i].flavor, resource);
+        }
+    }
+    return sum;
+}
+
+int64_t share_of(const struct quota_node *branch, const struct quota_node *leaf,
+                 const struct quota_probe *more)
+{
+    i128 dominant = 0;
+    bool is_borrowing = false;
+    for (uint32_t i = 0; i < branch->cell_count; i++) {
+        struct str resource = branch->cells[i].resource;
+        i128 borrowed = borrowed_of(branch, leaf, more, resource);
+        if (borrowed == 0) {
+            continue;
+        }
+        is_borrowing = true;
+        i128 lendable = lendable_of(branch->parent, resource);
+        i128 share =
+            lendable <= 0 ? SHARE_INFINITE : (i128)i128_clamp(borrowed) * SHARE_SCALE / lendable;
+        dominant = share > dominant ? share : dominant;
+    }
+    if (!is_borrowing) {
+        return 0;
+    }
+    if (branch->weight_milli == 0) {
+        return SHARE_INFINITE;
+    }
+    return i128_clamp(dominant * 1000 / branch->weight_milli);
+}
