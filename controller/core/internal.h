@@ -26,8 +26,8 @@ void quota_use(struct quota_node *node, struct str flavor, struct str resource, 
 i128 quota_available(const struct quota_node *node, struct str flavor, struct str resource);
 /* What it could ever use, with everything else idle. */
 i128 quota_potential(const struct quota_node *node, struct str flavor, struct str resource);
-/* With `asked` more: 0 it stays within its own quota, 1 it borrows within the lowest cohort, and so
- * on up. */
+/* With `asked` more, the height of the lowest subtree whose quota holds it: 0 the node's own, else
+ * that of the cohort within which it borrows; the root's, if none does. */
 uint32_t quota_borrow_level(const struct quota_node *node, struct str flavor, struct str resource,
                             i128 asked);
 /* What the node uses beyond its guaranteed part, with `extra` more. */

@@ -197,21 +197,19 @@ i128 quota_potential(const struct quota_node *node, struct str flavor, struct st
 uint32_t quota_borrow_level(const struct quota_node *node, struct str flavor, struct str resource,
                             i128 asked)
 {
-    uint32_t level = 0;
-    while (node != NULL && asked > 0) {
+    while (node->parent != NULL && asked > 0) {
         const struct quota_cell *cell = quota_cell_find(node, flavor, resource);
         i128 used = cell == NULL ? 0 : cell->used;
         i128 subtree = cell == NULL ? 0 : cell->subtree;
-        if (used + asked <= subtree || node->parent == NULL) {
-            return level;
+        if (used + asked <= subtree) {
+            break;
         }
         i128 own = cell == NULL ? 0 : guaranteed(node, cell);
         i128 local = own > used ? own - used : 0;
         asked = asked > local ? asked - local : 0;
         node = node->parent;
-        level++;
     }
-    return level;
+    return node->height;
 }
 
 bool quota_hits_borrowing_limit(const struct quota_node *node, struct str flavor,
@@ -237,6 +235,7 @@ static void add_node(struct core *core, struct node_list *list, struct quota_nod
     node->parent = node->children = node->next_sibling = NULL;
     node->is_in_cycle = false;
     node->depth = 0;
+    node->height = 0;
     list->items = arena_grow(&core->scratch, list->items, list->count, &list->capacity,
                              sizeof(struct quota_node *));
     list->items[list->count++] = node;
@@ -320,6 +319,7 @@ static void sum_up(struct quota_node *node)
     if (parent != NULL) {
         node->next_sibling = parent->children;
         parent->children = node;
+        parent->height = parent->height > node->height ? parent->height : node->height + 1;
     }
 }
 

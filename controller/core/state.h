@@ -66,6 +66,7 @@ struct quota_node {
     uint32_t cell_capacity;
     uint64_t seen_in;     /* the round of order_next() that has looked at this root */
     uint32_t depth;       /* 0: a root */
+    uint32_t height;      /* of the subtree; 0: a queue */
     int64_t weight_milli; /* fairSharing.weight in thousandths */
     bool has_fair_sharing;
 };
