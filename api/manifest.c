@@ -2,21 +2,13 @@
  *
  * A document's tokens are kept until it ends, because `kind` may stand behind what it explains, and
  * are then replayed into the decoder of that kind. A list is taken apart on the way. */
-#include "codec_private.h"
+#include "manifest_tokens.h"
 
 #include <string.h>
 
 #include "schema.h"
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
-
-struct recorded_token {
-    const char *text; /* borrowed from the scratch arena */
-    uint32_t len;
-    uint32_t line;
-    enum token_kind kind;
-    bool boolean;
-};
 
 struct manifest_reader {
     struct arena *arena; /* borrowed; the caller's */
@@ -292,9 +284,12 @@ static struct rc take_value(struct manifest_reader *reader, uint32_t at,
 /* An empty document ("---" twice) is none. */
 static struct rc document_end(struct manifest_reader *reader, struct err *err)
 {
-    struct rc rc = RC_SUCCESS;
+    uint32_t line = 0;
+    struct rc rc = tokens_check_keys(&reader->scratch, reader->tokens, reader->count, &line, err);
 
-    if (reader->tokens[0].kind != TOKEN_NULL) {
+    if (rc_failed(rc)) {
+        rc = place_error(reader, rc, line, err);
+    } else if (reader->tokens[0].kind != TOKEN_NULL) {
         rc = take_value(reader, 0, NULL, err);
     }
     reader->count = 0;

@@ -1,5 +1,5 @@
 /* config.c - the small objects that are looked up by name, and who hears of their changes. */
-#include "internal.h"
+#include "gate.h"
 
 #include <stdlib.h>
 
@@ -90,6 +90,9 @@ static void tell_all(struct core *core, enum object_kind kind, const struct obje
     } else {
         tell_shapes(core, kind, object);
     }
+    if (kind == KIND_NAMESPACE) {
+        stop_namespace_changed(core, object->name);
+    }
     wake_reserved(core); /* what promised pods take may be told otherwise now */
 }
 
@@ -113,6 +116,14 @@ void named_apply(struct core *core, enum object_kind kind, const struct object_m
     meta->resource_version = STR_NONE; /* so that a touch without a change is none */
     meta->generation = (struct opt_int){false, 0};
     meta->annotations = (struct string_map){.items = NULL};
+    struct string_pair stop_policy = {STR(KEY_STOP_POLICY), STR_NONE};
+    stop_policy.value = string_map_get(&object->annotations, KEY_STOP_POLICY);
+    if (kind == KIND_NAMESPACE && str_is_set(stop_policy.value)) {
+        meta->annotations = (struct string_map){&stop_policy, 1};
+        void *slim = entry->value;
+        entry->value = object_clone(schema, slim);
+        mem_free(slim);
+    }
     bool is_same = old != NULL && object_equal(schema, old, entry->value);
     mem_free(old);
     if (!is_same) {

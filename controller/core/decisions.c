@@ -92,6 +92,22 @@ static void fill_victims(const struct core *core, const struct gang *gang, struc
     }
 }
 
+/* Of a gang that is being stopped: not that it stops, but why. */
+static void fill_cause(const struct gang *gang, struct arena *arena, struct decided_gang *entry)
+{
+    if (entry->decision != DECISION_EVICT || gang->stop_cause == NULL) {
+        return;
+    }
+    struct str cause = str_from_c(gang->stop_cause);
+    if (str_eq_c(cause, reason_info(REASON_QUEUE_STOPPED)->code)) {
+        entry->reason = REASON_QUEUE_STOPPED;
+        entry->message = arena_copy_str(arena, gang->stop_why);
+    } else {
+        entry->message =
+            arena_format(arena, STR_FMT ": " STR_FMT, STR_ARG(cause), STR_ARG(gang->stop_why));
+    }
+}
+
 static int compare_entries(const void *a, const void *b)
 {
     const struct decided_gang *left = a;
@@ -149,6 +165,7 @@ struct decided_list core_decisions(const struct core *core, struct arena *arena)
         if (entry->decision != DECISION_ADMIT && entry->decision != DECISION_KEEP) {
             entry->reason = verdict.reason;
             entry->message = arena_copy_str(arena, verdict.message);
+            fill_cause(gang, arena, entry);
         }
     }
     number_queue(core, &list);

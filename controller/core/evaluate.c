@@ -4,6 +4,7 @@
  * quota and room wins. When none has, the verdict is the one that came nearest to a start. */
 #include "attempt.h"
 
+#include "gate.h"
 #include "tallyman/base/limits.h"
 
 #define COMBINATIONS_MAX 256
@@ -152,11 +153,9 @@ static struct verdict check_queue(struct core *core, const struct shape *shape)
             REASON_QUEUE_STOPPED, WAIT_CONFIG,
             arena_format(arena, "queue " STR_FMT " is being deleted", STR_ARG(name)));
     }
-    if (str_is_set(object->spec.stop_policy) && !str_eq_c(object->spec.stop_policy, "None")) {
-        return verdict_say(REASON_QUEUE_STOPPED, WAIT_CONFIG,
-                           arena_format(arena,
-                                        "queue " STR_FMT " is stopped (stopPolicy " STR_FMT ")",
-                                        STR_ARG(name), STR_ARG(object->spec.stop_policy)));
+    struct stop_order order = stop_find(core, arena, shape->queue, shape->namespace_name);
+    if (order.stop != STOP_NONE) {
+        return verdict_say(REASON_QUEUE_STOPPED, WAIT_CONFIG, order.why);
     }
     const struct namespace_object *space = named_find(core, KIND_NAMESPACE, shape->namespace_name);
     static const struct string_map no_labels;

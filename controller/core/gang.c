@@ -339,6 +339,7 @@ void gang_free(struct core *core, struct gang *gang)
     str_drop(&gang->admission_uid);
     str_drop(&gang->invalid);
     str_drop(&gang->refusal);
+    str_drop(&gang->stop_why);
     str_drop(&gang->stops_for);
     mem_free(gang);
     if (queue != NULL) {

@@ -114,10 +114,30 @@ static struct str unsupported_trouble(struct core *core, const struct job *job)
     return STR_NONE;
 }
 
+/* Whoever wrote hold=maybe wanted something: it isn't guessed, and nothing starts meanwhile. */
+static struct str flag_trouble(struct core *core, const struct job *job)
+{
+    static const char *const flags[] = {ANNOTATION_HOLD, ANNOTATION_PARTIAL};
+    for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {
+        struct str value = job_annotation(job, flags[i]);
+        if (str_is_set(value) && !str_eq_c(value, "true") && !str_eq_c(value, "false")) {
+            return arena_format(&core->scratch,
+                                "annotation %s is \"" STR_FMT "\"; it has to be \"true\" or "
+                                "\"false\"",
+                                flags[i], STR_ARG(str_cut_utf8(value, 100)));
+        }
+    }
+    return STR_NONE;
+}
+
 static struct str size_trouble(struct core *core, const struct job *job, struct gang_size *ret_size)
 {
     struct err err;
     if (rc_failed(job_gang_size(&core->scratch, job, ret_size, &err))) {
+        /* How many pods it would be is still told. */
+        int64_t parallelism = value_or(job->spec.parallelism, 1);
+        int64_t left = job_completions_left(job);
+        ret_size->pods = parallelism < left ? parallelism : left;
         return arena_format(&core->scratch, "%s", err.text);
     }
     return STR_NONE;
@@ -203,6 +223,7 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     struct gang_size size = {.pods = 0};
     str_drop(&gang->invalid);
     struct str trouble = size_trouble(core, job, &size);
+    trouble = str_is_set(trouble) ? trouble : flag_trouble(core, job);
     gang->invalid = str_own(str_is_set(trouble) ? trouble : unsupported_trouble(core, job));
     gang->size = size;
     gang->is_size_pruned = is_size_pruned(gang, job);

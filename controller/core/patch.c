@@ -200,6 +200,8 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
     gang_dequeue(core, gang);
     gang->admitted_ms = core->now_ms / 1000 * 1000; /* as the record keeps it */
     gang->short_since_ms = 0;
+    gang->told_ready_pods = 0;
+    gang->told_ready_ms = core->now_ms;
     ledger_reserve(core, gang, &evaluation->reserve);
     struct effect *effect = patch_new(core, gang, PATCH_ADMIT);
     struct job_patch *patch = &effect->patch;
@@ -220,6 +222,13 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
 
 /* -- suspension ------------------------------------------------------------------------------- */
 
+static void keep_cause(struct gang *gang, const char *cause, struct str why)
+{
+    gang->stop_cause = cause;
+    str_drop(&gang->stop_why);
+    gang->stop_why = str_own(why);
+}
+
 void patch_suspend(struct core *core, struct gang *gang, const char *cause, struct str why)
 {
     struct effect *effect = patch_new(core, gang, PATCH_SUSPEND);
@@ -231,6 +240,7 @@ void patch_suspend(struct core *core, struct gang *gang, const char *cause, stru
         gang_set_state(core, gang, GANG_SUSPENDING, cause);
         gang_mark_unbound(core, gang);
     }
+    keep_cause(gang, cause, why);
     note_event(core, gang, true, cause, "Suspend", why);
 }
 
@@ -249,6 +259,11 @@ void patch_suspend_for(struct core *core, struct gang *victim, const struct gang
     effect->patch.suspend = (struct opt_bool){true, true};
     effect->patch.suspended = json_of(core, &suspended_record_schema, &record);
     gang_set_timer(core, victim, 0);
+    keep_cause(victim, cause_of(victim, gang),
+               arena_format(&core->scratch,
+                            "stops whole to make room for a gang of queue " STR_FMT
+                            " (priority %lld)",
+                            STR_ARG(gang->queue->name), (long long)gang->priority));
     gang_set_state(core, victim, GANG_SUSPENDING, cause_of(victim, gang));
 }
 

@@ -11,7 +11,7 @@ static const struct reason_info reasons[REASON_COUNT] = {
         {"NamespaceNotAllowed", ACTION_ASK_ADMIN,
          "Use a queue that is open to this namespace, or ask its admin to open it.", true},
     [REASON_QUEUE_STOPPED] = {"QueueStopped", ACTION_ASK_ADMIN,
-                              "Ask the queue's admin when it starts again.", false},
+                              "Ask the queue's admin when it starts again.", true},
     [REASON_HELD] = {"Held", ACTION_CHANGE_JOB,
                      "Remove annotation tallyman.dev/hold to let it start.", true},
     [REASON_BACKOFF] = {"Backoff", ACTION_WAIT, "It is tried again by itself.", true},

@@ -3,10 +3,11 @@
  * Called after anything about the gang has changed; doing it twice does nothing more. Nothing is
  * decided about a Job while a write of ours to it isn't settled: sent and unanswered, or answered
  * and not yet shown by the watch. */
-#include "internal.h"
+#include "gate.h"
 
 #include <assert.h>
 
+#include "tallyman/base/limits.h"
 #include "tallyman/base/time_text.h"
 
 /* -- after a restart -------------------------------------------------------------------------- */
@@ -128,6 +129,27 @@ static int64_t ready_pods(const struct gang *gang)
     return gang->pods->pods == NULL ? gang->ready : (int64_t)gang->ready_pods;
 }
 
+/* The pods of a large gang come one by one: how many are ready is told now and then. When to look
+ * again, `due_ms` at the latest (0: never). */
+static int64_t tell_progress(struct core *core, struct gang *gang, int64_t due_ms)
+{
+    if (gang->ready_pods < gang->seen_ready_pods) {
+        gang->told_ready_ms = core->now_ms; /* it may be about to end, and that is told anyhow */
+    }
+    gang->seen_ready_pods = gang->ready_pods;
+    if (gang->ready_pods == gang->told_ready_pods) {
+        return due_ms;
+    }
+    int64_t next_ms = sat_add(gang->told_ready_ms, READY_REFRESH_MS);
+    if (core->now_ms < next_ms) {
+        return due_ms == 0 || next_ms < due_ms ? next_ms : due_ms;
+    }
+    gang->told_ready_pods = gang->ready_pods;
+    gang->told_ready_ms = core->now_ms;
+    gang_show(core, gang);
+    return due_ms;
+}
+
 static void review_readiness(struct core *core, struct gang *gang)
 {
     /* min_count is of the pods still to finish, so those that succeeded count as ready. */
@@ -139,8 +161,13 @@ static void review_readiness(struct core *core, struct gang *gang)
         }
         gang->short_since_ms = 0;
         gang->write_retry_ms = 0;
+        bool is_news = gang->state != GANG_RUNNING;
         gang_set_state(core, gang, GANG_RUNNING, NULL);
-        gang_set_timer(core, gang, 0);
+        if (is_news) {
+            gang->told_ready_pods = gang->ready_pods;
+            gang->told_ready_ms = core->now_ms;
+        }
+        gang_set_timer(core, gang, tell_progress(core, gang, 0));
         return;
     }
     if (gang->state == GANG_RUNNING && gang->short_since_ms == 0) {
@@ -150,7 +177,7 @@ static void review_readiness(struct core *core, struct gang *gang)
     int64_t timeout_ms = queue_pods_ready_timeout_ms(gang->reservation->queue);
     int64_t due_ms = sat_add(since_ms, timeout_ms);
     if (core->now_ms < due_ms) {
-        gang_set_timer(core, gang, due_ms);
+        gang_set_timer(core, gang, tell_progress(core, gang, due_ms));
         return;
     }
     if (gang->write_retry_ms == 0) { /* else it is counted, and only tried again */
@@ -220,7 +247,7 @@ static void review_running(struct core *core, struct gang *gang)
         gang_set_timer(core, gang, gang->write_retry_ms);
         return;
     }
-    if (review_victim(core, gang)) {
+    if (review_victim(core, gang) || stop_drain(core, gang)) {
         return;
     }
     review_resize(core, gang);
@@ -274,8 +301,10 @@ static bool keeps_reserved(struct core *core, struct gang *gang)
     if (gang->state != GANG_RESERVED) {
         return false;
     }
-    bool wants_it = gang->has_label && !gang->is_hold_wanted && !str_is_set(gang->invalid) &&
-                    gang->shape == gang->reserved_shape && core->now_ms < gang->reserved_until_ms;
+    bool wants_it =
+        gang->has_label && !gang->is_hold_wanted && !str_is_set(gang->invalid) &&
+        gang->shape == gang->reserved_shape && core->now_ms < gang->reserved_until_ms &&
+        stop_find(core, &core->scratch, gang->queue, gang->namespace_name).stop == STOP_NONE;
     if (wants_it) {
         gang_set_timer(core, gang, gang->reserved_until_ms);
         return true;

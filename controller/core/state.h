@@ -14,8 +14,10 @@
 #define ANNOTATION_ADMISSION        "tallyman.dev/admission"
 #define ANNOTATION_SUSPENDED        "tallyman.dev/suspended"
 #define ANNOTATION_HOLD             "tallyman.dev/hold"
+#define ANNOTATION_PARTIAL          "tallyman.dev/partial"
 #define ANNOTATION_CHECKPOINT       "tallyman.dev/last-checkpoint"
 #define ANNOTATION_MIN_COUNT_SOURCE "tallyman.dev/min-count-source"
+#define KEY_STOP_POLICY             "tallyman.dev/stop-policy"
 #define LABEL_HOSTNAME              "kubernetes.io/hostname"
 #define QUEUE_FINALIZER             "tallyman.dev/in-use"
 #define FLAVOR_DEFAULT              "default"
@@ -333,6 +335,8 @@ struct gang {
     struct reservation *reservation; /* owned; NULL: holds nothing */
     int64_t admitted_ms;             /* the record's `at` */
     bool is_out;                     /* a what-if has taken it out */
+    const char *stop_cause;          /* static; of our last suspension, NULL: none */
+    struct str stop_why;             /* owned; the sentence to it */
     struct str stops_for;            /* owned; uid of the gang that it makes room for */
     struct shape *reserved_shape;    /* what its victims stop for; borrowed */
     int64_t reserved_until_ms;
@@ -362,8 +366,11 @@ struct gang {
     enum gang_state shown_state;
     uint32_t decision_index; /* scratch of core_decisions() */
     int64_t reason_since_ms;
-    bool is_size_pruned;  /* the size is of a field that the API server dropped */
-    bool has_told_pruned; /* the Event about the missing gate */
+    bool is_size_pruned;      /* the size is of a field that the API server dropped */
+    bool has_told_pruned;     /* the Event about the missing gate */
+    uint32_t seen_ready_pods; /* at the last review */
+    uint32_t told_ready_pods; /* as its Admission says */
+    int64_t told_ready_ms;
     int64_t timer_ms;
 };
 

@@ -34,7 +34,6 @@ static struct str queue_unsupported(struct arena *arena, const struct queue_spec
                "flavorFungibility");
     name_field(&text, spec->fair_sharing != NULL && spec->fair_sharing->half_life.is_set,
                "fairSharing.halfLife");
-    name_field(&text, str_eq_c(spec->stop_policy, "HoldAndDrain"), "stopPolicy: HoldAndDrain");
     name_field(&text, spec->default_runtime.is_set, "defaultRuntime");
     name_field(&text, spec->max_runtime.is_set, "maxRuntime");
     name_field(&text, spec->allowed_priority_classes.count > 0, "allowedPriorityClasses");

@@ -1,5 +1,5 @@
-/* commands.h - the subcommands of the one binary. Each takes its own name as argv[0] and gives the
- * exit status: 0 done, 1 it failed, 2 the command line or the input is wrong. */
+/* commands.h - the subcommands of the one binary. Each takes "tallyman NAME" as argv[0] and gives
+ * the exit status: 0 done, 1 it failed, 2 the command line or the input is wrong. */
 #pragma once
 
 int command_run(int argc, char **argv);

@@ -19,7 +19,7 @@ struct reader {
 
 static struct rc keep(void *ctx, const struct manifest *manifest, struct err *err)
 {
-    (void)err;
+    TRY(input_check(manifest, err));
     struct reader *reader = ctx;
     struct manifest_list *list = reader->list;
     list->items = arena_grow(reader->arena, list->items, list->count, &list->capacity,
@@ -111,7 +111,9 @@ struct rc input_read(struct arena *arena, const char *path, struct manifest_list
     struct reader reader = {.arena = arena, .list = list};
     struct stat status;
     if (strcmp(path, "-") != 0 && stat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
-        return read_directory(&reader, path, err);
+        TRY(read_directory(&reader, path, err));
+    } else {
+        TRY(read_file(&reader, path, err));
     }
-    return read_file(&reader, path, err);
+    return input_check_once(arena, list, err);
 }

@@ -13,3 +13,12 @@ struct manifest_list {
  * standard input. RC_INVALID names file, line, object and field. */
 NODISCARD struct rc input_read(struct arena *arena, const char *path, struct manifest_list *list,
                                struct err *err);
+
+/* -- input_check.c: what an API server would not have taken --------------------------------------
+ */
+
+/* RC_INVALID names the field and what would be right; file, line and object are the caller's. */
+NODISCARD struct rc input_check(const struct manifest *manifest, struct err *err);
+/* Each object once: RC_INVALID names both places of one that is given twice. */
+NODISCARD struct rc input_check_once(struct arena *arena, const struct manifest_list *list,
+                                     struct err *err);

@@ -44,6 +44,10 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(name, commands[i].name) == 0) {
+            /* What getopt puts in front of its own sentences. */
+            static char full_name[32];
+            snprintf(full_name, sizeof(full_name), "tallyman %s", commands[i].name);
+            argv[1] = full_name;
             return commands[i].run(argc - 1, argv + 1);
         }
     }

@@ -96,12 +96,24 @@ static void port_on_refused(void *ctx, const struct event *event, const struct e
 /* -- start --------------------------------------------------------------------------------------
  */
 
+/* A journal with a hole in it can't be replayed, so it ends where it could still be written. */
+static void give_up_journal(struct daemon *daemon)
+{
+    struct log_field fields[] = {LOG_STR("file", str_from_c(daemon->options.journal_file)),
+                                 LOG_STR("error", str_from_c(strerror(errno))),
+                                 {.key = NULL}};
+    log_line(&daemon->log, LOG_ERROR, "the journal can't be written; going on without it", fields);
+    metric_set(daemon->telemetry.store_degraded, NULL, 1);
+    fclose(daemon->journal);
+    daemon->journal = NULL;
+}
+
 static void on_flush(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     store_port_flush(daemon);
-    if (daemon->journal != NULL) {
-        fflush(daemon->journal);
+    if (daemon->journal != NULL && (fflush(daemon->journal) != 0 || ferror(daemon->journal))) {
+        give_up_journal(daemon);
     }
 }
 
@@ -381,8 +393,9 @@ static int daemon_run(const struct daemon_options *options)
     core_free(daemon.core);
     metrics_free(daemon.telemetry.metrics);
     kube_config_free(daemon.config);
-    if (daemon.journal != NULL) {
-        fclose(daemon.journal);
+    if (daemon.journal != NULL && fclose(daemon.journal) != 0) {
+        fprintf(stderr, "tallyman run: --journal %s: its end can't be written: %s\n",
+                daemon.options.journal_file, strerror(errno));
     }
     return daemon.exit_status;
 }

@@ -20,7 +20,7 @@ static void gang_that_is_not_whole_in_time_stops_whole_and_backs_off(void **stat
     gang_starts(s, "a", "n1 n1 n1"); /* the fourth never comes */
     trace_forget(s);
     at(s, 599000);
-    expect_trace(s, "");
+    expect_trace(s, "[10000] a > Admitted 3/4 on default\n");
     at(s, 600000);
     expect_trace(s, "[600000] a: suspend, PodsReadyTimeout\n"
                     "[600000] a > Suspending 3/4 on default WaitingForTermination: 3 of its pods "
@@ -57,6 +57,39 @@ static void shorter_timeout_of_a_queue_counts_for_who_is_starting(void **state)
     quota_becomes(s, "q", "cpu=4 timeout=1m");
     at(s, 61000);
     expect_state(s, "a", "Suspending WaitingForTermination");
+}
+
+/* How many of its pods are ready is told now and then, not for each of them. */
+static void pods_that_come_one_by_one_are_told_now_and_then(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", "cpu=8 timeout=10m");
+    given_job(s, "a", "q", "pods=4 min=3 cpu=1");
+    scenario_start(s);
+    pods_appear(s, "a", 4);
+    for (int i = 0; i < 4; i++) {
+        char pod[32];
+        snprintf(pod, sizeof(pod), "a-%d", i);
+        pod_binds(s, pod, "n1");
+    }
+    trace_forget(s);
+    at(s, 1000);
+    pod_is_ready_now(s, "a-0", true);
+    pod_is_ready_now(s, "a-1", true);
+    expect_trace(s, "");
+    at(s, 11000);
+    expect_trace(s, "[10000] a > Admitted 2/4 on default\n");
+    at(s, 12000);
+    pod_is_ready_now(s, "a-2", true);
+    expect_trace(s, "[12000] a > Running 3/4 on default\n");
+    at(s, 13000);
+    pod_is_ready_now(s, "a-3", true);
+    expect_trace(s, "");
+    at(s, 30000);
+    expect_trace(s, "[22000] a > Running 4/4 on default\n");
+    at(s, 300000);
+    expect_trace(s, "");
 }
 
 /* After a failed start it stands behind those that came meanwhile. */
@@ -385,6 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         scenario_test(gang_that_is_not_whole_in_time_stops_whole_and_backs_off),
         scenario_test(shorter_timeout_of_a_queue_counts_for_who_is_starting),
+        scenario_test(pods_that_come_one_by_one_are_told_now_and_then),
         scenario_test(failed_start_moves_behind),
         scenario_test(gang_that_falls_short_later_is_stopped_if_it_does_not_recover),
         scenario_test(succeeded_pods_do_not_make_a_gang_fall_short),

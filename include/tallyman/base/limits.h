@@ -57,6 +57,7 @@
 #define EXACT_FIT_NODES_MAX            16 /* brute force up to here, the heuristic beyond */
 #define POSITION_EXACT_MAX             100
 #define POSITION_REFRESH_MS            10000
+#define READY_REFRESH_MS               10000 /* how many pods are ready, while more are to come */
 #define JOB_WRITES_IN_FLIGHT_MAX       64
 #define ADMISSION_WRITES_IN_FLIGHT_MAX 32
 #define PREEMPTION_TIMEOUT_MS          600000 /* then the freed room is given up */

@@ -1,0 +1,17 @@
+/* manifest_tokens.h - the tokens of a document of manifests, kept until it ends. */
+#pragma once
+
+#include "codec_private.h"
+
+struct recorded_token {
+    const char *text; /* borrowed from the scratch arena */
+    uint32_t len;
+    uint32_t line;
+    enum token_kind kind;
+    bool boolean;
+};
+
+/* A key that one object gives twice, as kubectl and the API server refuse it: RC_INVALID names the
+ * key and both lines, and *ret_line is the second. */
+NODISCARD struct rc tokens_check_keys(struct arena *arena, const struct recorded_token *tokens,
+                                      uint32_t count, uint32_t *ret_line, struct err *err);
