@@ -165,7 +165,7 @@ static struct rc decode_tokens(struct manifest_reader *reader, const struct sche
 }
 
 static struct rc take_known(struct manifest_reader *reader, const struct kind_info *kind,
-                            struct manifest_head *head, uint32_t at, struct object *ret_object,
+                            struct manifest_head *head, uint32_t at, struct manifest *manifest,
                             struct err *err)
 {
     uint32_t line = reader->tokens[at].line;
@@ -192,8 +192,9 @@ static struct rc take_known(struct manifest_reader *reader, const struct kind_in
 
     if (kind->is_namespaced && str_is_empty(meta->namespace_name)) {
         meta->namespace_name = STR("default");
+        manifest->has_no_namespace = true;
     }
-    *ret_object = (struct object){kind->kind, meta};
+    manifest->object = (struct object){kind->kind, meta};
     return RC_SUCCESS;
 }
 
@@ -209,7 +210,7 @@ static struct rc take_object(struct manifest_reader *reader, struct manifest_hea
     const struct kind_info *kind = kind_find(head->api_version, head->kind);
 
     if (kind != NULL) {
-        TRY(take_known(reader, kind, head, at, &manifest.object, err));
+        TRY(take_known(reader, kind, head, at, &manifest, err));
     }
     struct rc rc = reader->on_manifest(reader->ctx, &manifest, err);
 

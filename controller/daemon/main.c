@@ -10,7 +10,8 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"run", command_run, "the controller: watches the cluster and admits gangs"},
-    {"plan", command_plan, "what would be decided now, from manifests; changes nothing"},
+    {"plan", command_plan,
+     "what would be decided now, from manifests or a cluster; changes nothing"},
     {"simulate", command_simulate, "manifests in virtual time, without and with Tallyman"},
     {"replay", command_replay, "plays a recorded journal again and compares the decisions"},
 };

@@ -189,8 +189,9 @@ struct manifest {
     struct object object; /* KIND_NONE: a kind that isn't ours; then the two texts below tell it */
     struct str api_version; /* borrowed from the arena */
     struct str kind;
-    struct str file_name; /* as given to manifests_read() */
-    uint32_t line;        /* in the file, from 1 */
+    struct str file_name;  /* as given to manifests_read() */
+    uint32_t line;         /* in the file, from 1 */
+    bool has_no_namespace; /* it is in "default" for want of one */
 };
 
 /* Reads a file's text (YAML or JSON, several documents, `kind: List` taken apart). Every document
