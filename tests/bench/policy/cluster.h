@@ -1,0 +1,42 @@
+/* cluster.h - a cluster for the core alone, made to be large: it takes the core's writes, starts
+ * and ends gangs as kube-scheduler and the Job controller would, and times each event. */
+#pragma once
+
+#include "policy/measure.h"
+
+#include "tallyman/core/core.h"
+
+enum timed { TIMED_ARRIVAL, TIMED_RELEASE, TIMED_START, TIMED_HEARTBEAT, TIMED_OTHER, TIMED_COUNT };
+
+struct cluster_options {
+    uint32_t nodes;
+    uint32_t devices_per_node;
+    uint32_t cohorts;
+    uint32_t queues; /* in all */
+    uint32_t quota;  /* devices per queue */
+    uint32_t kinds;  /* how many different cpu requests there are: unlike gangs */
+    bool is_fair;
+    bool is_quota_only;
+    bool preempts;
+};
+
+struct cluster;
+
+struct cluster *cluster_new(const struct cluster_options *options);
+void cluster_free(struct cluster *cluster);
+/* All kinds have been listed; the first pass is run. */
+void cluster_sync(struct cluster *cluster);
+/* A gang that waits: pods pods, each of so many devices. */
+void cluster_add_job(struct cluster *cluster, uint32_t pods, uint32_t devices, int priority);
+/* Gangs that run already, until no node has a free device. Before cluster_sync(). */
+void cluster_fill(struct cluster *cluster, uint32_t pods, uint32_t devices);
+/* The gang that was started first ends; whatever the core starts then is started whole. */
+void cluster_end_oldest(struct cluster *cluster);
+void cluster_heartbeat(struct cluster *cluster, uint32_t node);
+void cluster_set_quota(struct cluster *cluster, uint32_t queue, uint32_t devices);
+void cluster_advance(struct cluster *cluster, int64_t ms);
+
+struct series *cluster_series(struct cluster *cluster, enum timed timed);
+void cluster_clear_series(struct cluster *cluster);
+uint32_t cluster_admitted(const struct cluster *cluster);
+uint32_t cluster_suspended(const struct cluster *cluster);

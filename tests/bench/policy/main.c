@@ -1,0 +1,198 @@
+/* main.c - what an event costs the core, beside what it should cost.
+ *
+ *     bench_policy [--pending N] [--only crowd|scale|preempt|quota]
+ *
+ * Prints a figure and its target; a target that is missed is no failure, because the machine may be
+ * slow. What must not come back (a broadcast, a poll) is asserted by counts in tests/scenario. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/cluster.h"
+
+#include "tallyman/base/str.h"
+
+#define CYCLES 400
+
+static const struct {
+    uint32_t pods;
+    uint32_t devices;
+} sizes[] = {{1, 1}, {2, 4}, {4, 8}};
+
+static void add_waiting(struct cluster *cluster, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        size_t size = i % 20 < 14 ? 0 : i % 20 < 18 ? 1 : 2;
+        cluster_add_job(cluster, sizes[size].pods, sizes[size].devices, 0);
+    }
+}
+
+/* Gangs end, others start, new ones come, nodes send heartbeats. */
+static void run_cycles(struct cluster *cluster, uint32_t cycles)
+{
+    cluster_clear_series(cluster);
+    for (uint32_t i = 0; i < cycles; i++) {
+        cluster_advance(cluster, 100);
+        cluster_end_oldest(cluster);
+        add_waiting(cluster, 1);
+        cluster_heartbeat(cluster, i);
+    }
+}
+
+static const char *const timed_names[TIMED_COUNT] = {"a Job comes", "a gang ends, step by step",
+                                                     "a gang starts, step by step",
+                                                     "a node's heartbeat", "answers to writes"};
+
+static void print_series(struct cluster *cluster, const char *target)
+{
+    for (int i = 0; i < TIMED_COUNT; i++) {
+        table_series(timed_names[i], i == TIMED_OTHER ? "" : target,
+                     cluster_series(cluster, (enum timed)i));
+    }
+}
+
+/* 1,000 queues in 10 cohorts, 5,000 nodes with 8 devices each, all taken. */
+static struct cluster *crowded(uint32_t pending, uint32_t quota, uint32_t kinds, bool is_fair,
+                               size_t *ret_cluster_bytes, size_t *ret_gang_bytes)
+{
+    struct cluster_options options = {.nodes = 5000,
+                                      .devices_per_node = 8,
+                                      .cohorts = 10,
+                                      .queues = 1000,
+                                      .quota = quota,
+                                      .kinds = kinds,
+                                      .is_fair = is_fair};
+    size_t before = heap_used_bytes();
+    struct cluster *cluster = cluster_new(&options);
+    cluster_fill(cluster, 4, 8);
+    size_t filled = heap_used_bytes();
+    add_waiting(cluster, pending);
+    cluster_sync(cluster);
+    *ret_cluster_bytes = filled - before;
+    *ret_gang_bytes = heap_used_bytes() - filled;
+    return cluster;
+}
+
+static double crowd(uint32_t pending, uint32_t quota, uint32_t kinds, bool is_fair,
+                    const char *target)
+{
+    size_t cluster_bytes;
+    size_t gang_bytes;
+    struct cluster *cluster = crowded(pending, quota, kinds, is_fair, &cluster_bytes, &gang_bytes);
+    run_cycles(cluster, CYCLES);
+    print_series(cluster, target);
+    table_row("gangs started", "", "%u", cluster_admitted(cluster));
+    table_row("memory: nodes, devices and what runs", "", "%.1f MB", (double)cluster_bytes / 1e6);
+    table_row("memory: what waits", "<= 1024 B each", "%.1f MB, %.0f B each",
+              (double)gang_bytes / 1e6, (double)gang_bytes / pending);
+    table_row("memory: both", pending <= 50000 ? "< 100 MB" : "", "%.1f MB",
+              (double)(cluster_bytes + gang_bytes) / 1e6);
+    double mean = series_mean_us(cluster_series(cluster, TIMED_RELEASE));
+    cluster_free(cluster);
+    return mean;
+}
+
+static void measure_crowd(uint32_t pending)
+{
+    table_heading("a crowd that waits for quota");
+    (void)crowd(pending, 40, 1, false, "p99 < 1000 us");
+    table_heading("the same, fair sharing on");
+    (void)crowd(pending, 40, 1, true, "p99 < 1000 us");
+    table_heading("the same, all gangs of a queue unlike each other");
+    (void)crowd(pending, 40, 1000, false, "p99 < 1000 us");
+    table_heading("a crowd that waits for devices");
+    (void)crowd(pending, 400, 1, false, "p99 < 1000 us");
+}
+
+static void measure_scale(uint32_t pending)
+{
+    table_heading("few wait");
+    double few = crowd(pending / 100, 40, 1, false, "");
+    table_heading("many wait");
+    double many = crowd(pending, 40, 1, false, "p99 < 2000 us");
+    table_row("cost of a release, many to few", "<= 1.3", "%.2f (%u to %u)", many / few, pending,
+              pending / 100);
+}
+
+static void measure_preemption(void)
+{
+    table_heading("preemption: 1,000 nodes, 1,000 gangs, 10,000 pods to choose from");
+    struct cluster_options options = {
+        .nodes = 1250, .devices_per_node = 8, .queues = 1, .quota = 10000, .preempts = true};
+    struct cluster *cluster = cluster_new(&options);
+    cluster_fill(cluster, 10, 1);
+    cluster_sync(cluster);
+    cluster_clear_series(cluster);
+    for (uint32_t i = 0; i < 50; i++) {
+        cluster_advance(cluster, 1000);
+        cluster_add_job(cluster, 10, 1, 100);
+    }
+    table_series("a gang as large as one that runs", "p99 < 5000 us",
+                 cluster_series(cluster, TIMED_ARRIVAL));
+    table_row("gangs stopped", "", "%u", cluster_suspended(cluster));
+    cluster_clear_series(cluster);
+    for (uint32_t i = 0; i < 20; i++) {
+        cluster_advance(cluster, 1000);
+        cluster_add_job(cluster, 80, 1, 100);
+    }
+    table_series("a gang as large as eight", "p99 < 5000 us",
+                 cluster_series(cluster, TIMED_ARRIVAL));
+    table_row("gangs stopped", "", "%u", cluster_suspended(cluster));
+    cluster_free(cluster);
+}
+
+static void measure_quota(void)
+{
+    table_heading("decisions by quota alone (fit: Quota)");
+    struct cluster_options options = {.queues = 1, .quota = 0, .is_quota_only = true};
+    struct cluster *cluster = cluster_new(&options);
+    const uint32_t count = 50000;
+    for (uint32_t i = 0; i < count; i++) {
+        cluster_add_job(cluster, 1, 0, 0);
+    }
+    cluster_sync(cluster);
+    cluster_clear_series(cluster);
+    cluster_set_quota(cluster, 0, count);
+    double us = series_mean_us(cluster_series(cluster, TIMED_OTHER));
+    table_row("admissions per second, one pass", ">= 100000", "%.0f (%u in %.0f ms)",
+              count / us * 1e6, count, us / 1e3);
+    cluster_free(cluster);
+}
+
+static bool is_wanted(const char *only, const char *what)
+{
+    return only == NULL || strcmp(only, what) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *only = NULL;
+    int64_t pending = 50000;
+    int64_t scale = 1000000;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--only") == 0) {
+            only = argv[i + 1];
+        } else if (strcmp(argv[i], "--pending") == 0) {
+            (void)str_to_i64(str_from_c(argv[i + 1]), &pending);
+        } else if (strcmp(argv[i], "--scale") == 0) {
+            (void)str_to_i64(str_from_c(argv[i + 1]), &scale);
+        }
+    }
+    bool has_counter = meter_open();
+    printf("instructions per event: %s\n",
+           has_counter ? "counted, user space only" : "not counted here (perf_event_open refused)");
+    if (is_wanted(only, "quota")) {
+        measure_quota();
+    }
+    if (is_wanted(only, "preempt")) {
+        measure_preemption();
+    }
+    if (is_wanted(only, "crowd")) {
+        measure_crowd((uint32_t)pending);
+    }
+    if (is_wanted(only, "scale")) {
+        measure_scale((uint32_t)scale);
+    }
+    meter_close();
+    return 0;
+}
