@@ -49,6 +49,7 @@ static void device_free(struct core *core, struct device_state *device)
     struct node_state *node = device->node;
     device_unlink_node(device);
     if (node != NULL) {
+        node_touch_object(core, node);
         node_free_if_unused(core, node);
     }
     HASH_DEL(core->devices_by_key, device);
@@ -100,11 +101,27 @@ static void device_read_counters(struct device_state *device, const struct devic
     }
 }
 
-static void device_mark(struct device_state *device, bool is_used)
+/* What is free on its node is another amount now, and on others whose devices draw on the same
+ * counters. */
+static void device_touch(struct core *core, struct device_state *device)
+{
+    if (device->node != NULL) {
+        node_touch(core, device->node);
+    }
+    struct device_state *other = device->counter_count == 0 ? NULL : device->pool->devices;
+    for (; other != NULL; other = other->next_in_pool) {
+        if (other->node != NULL) {
+            node_touch(core, other->node);
+        }
+    }
+}
+
+static void device_mark(struct core *core, struct device_state *device, bool is_used)
 {
     if (device->is_used == is_used) {
         return;
     }
+    device_touch(core, device);
     device->is_used = is_used;
     for (uint32_t i = 0; i < device->counter_count; i++) {
         struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
@@ -117,7 +134,7 @@ void device_set_used(struct core *core, struct str key, bool is_used)
     struct device_state *device = NULL;
     HASH_FIND(hh, core->devices_by_key, key.ptr, (unsigned)key.len, device);
     if (device != NULL) {
-        device_mark(device, is_used);
+        device_mark(core, device, is_used);
     }
 }
 
@@ -149,6 +166,7 @@ void device_set_freed(struct core *core, struct str key, bool is_freed)
         return;
     }
     device->freed_epoch = is_freed ? core->what_if_epoch : 0;
+    device_touch(core, device);
     for (uint32_t i = 0; i < device->counter_count; i++) {
         struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
         if (counter->freed_epoch != core->what_if_epoch) {
@@ -162,6 +180,13 @@ void device_set_freed(struct core *core, struct str key, bool is_freed)
 void device_plan(struct core *core, struct device_state *device)
 {
     device->plan_epoch = core->plan_epoch;
+    struct device_state *other = device->counter_count == 0 ? NULL : device->pool->devices;
+    for (; other != NULL; other = other->next_in_pool) {
+        if (other->node != NULL) {
+            node_open_plan(core, other->node);
+            node_touch(core, other->node);
+        }
+    }
     for (uint32_t i = 0; i < device->counter_count; i++) {
         struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
         if (counter->plan_epoch != core->plan_epoch) {
@@ -214,13 +239,14 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
         device->node = node_get(core, node_name);
         device->next_on_node = device->node->devices;
         device->node->devices = device;
+        node_touch_object(core, device->node);
     } else {
         core->roaming_devices++;
     }
     struct used_device *used = NULL;
     HASH_FIND(hh, core->used_devices, key.ptr, (unsigned)key.len, used);
     if (used != NULL) {
-        device_mark(device, true);
+        device_mark(core, device, true);
     }
 }
 

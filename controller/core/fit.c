@@ -5,13 +5,17 @@
  * anywhere by kube-scheduler, pod by pod and in any order; so when they share nodes with this one,
  * the room has to suffice even if every one of their pods lands where it hurts most (fit_robust.c).
  * If it doesn't, the gang waits until those pods are bound, which is a matter of moments. */
-#include "internal.h"
+#include "reach.h"
 
 #include "tallyman/base/limits.h"
 
 void fit_plan_new(struct core *core)
 {
     core->plan_epoch++;
+    for (struct node_state *node = core->planned_nodes; node != NULL; node = node->next_planned) {
+        node_touch(core, node);
+    }
+    core->planned_nodes = NULL;
 }
 
 /* -- promises --------------------------------------------------------------------------------- */
@@ -99,8 +103,28 @@ static struct crowd_list promises(struct core *core)
     return list;
 }
 
+/* The same, looking only at nodes that have enough for a pod. */
+static int64_t place_in_reach(struct core *core, const struct reach *reach,
+                              const struct reach_needs *needs, const struct pod_demand *demand,
+                              int64_t want)
+{
+    int64_t placed = 0;
+    struct node_state *node = reach_next(core, reach, needs, 0);
+    while (node != NULL && placed < want) {
+        placed += node_place(core, demand, node, want - placed);
+        node = reach_next(core, reach, needs, node->index + 1);
+    }
+    return placed;
+}
+
 int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want)
 {
+    struct reach *reach = reach_of(core, demand);
+    if (reach != NULL) {
+        struct reach_needs needs;
+        reach_find_needs(core, reach, demand, &needs);
+        return place_in_reach(core, reach, &needs, demand, want);
+    }
     int64_t placed = 0;
     struct node_state *node;
     core->plan_stays_local = !demand_may_roam(core, demand);
@@ -141,34 +165,69 @@ static void note_apart(struct fit_result *result, struct str resource, int64_t p
     }
 }
 
-static void measure_resource(struct core *core, const struct pod_demand *demand,
-                             struct str resource, i128 per_pod, int64_t count,
-                             struct fit_result *result)
+/* What there is of one resource or class over the nodes that aren't excluded. */
+struct measured {
+    i128 free;
+    i128 largest_free; /* on one node */
+    i128 capacity;
+    i128 largest; /* on one node, used or not; -1: no node is in question */
+};
+
+static bool measure_in_reach(struct core *core, const struct pod_demand *demand,
+                             struct str resource, struct device_profile *profile,
+                             struct measured *ret_measured)
 {
-    i128 free = 0;
-    i128 capacity = 0;
-    i128 largest = -1;
-    i128 largest_free = 0;
+    struct reach *reach = reach_of(core, demand);
+    struct reach_column *column =
+        reach == NULL ? NULL : reach_column_of(core, reach, resource, profile);
+    if (column == NULL) {
+        return false;
+    }
+    reach_measure_capacity(core, reach, column);
+    int64_t largest_free = column->maxima[1];
+    *ret_measured = (struct measured){.free = column->sum,
+                                      .largest_free = largest_free > 0 ? largest_free : 0,
+                                      .capacity = column->capacity_sum,
+                                      .largest = column->capacity_largest};
+    return true;
+}
+
+static struct measured walk_resource(struct core *core, const struct pod_demand *demand,
+                                     struct str resource)
+{
+    struct measured measured = {.largest = -1};
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
         if (node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
             continue;
         }
         i128 room = node_room(core, node, resource);
-        free += room;
-        largest_free = room > largest_free ? room : largest_free;
+        measured.free += room;
+        measured.largest_free = room > measured.largest_free ? room : measured.largest_free;
         i128 here = vector_get(&node->capacity, resource);
-        capacity += here;
-        largest = here > largest ? here : largest;
+        measured.capacity += here;
+        measured.largest = here > measured.largest ? here : measured.largest;
     }
-    note_apart(result, resource, i128_clamp(per_pod), i128_clamp(free), i128_clamp(largest_free));
-    bool is_too_large = largest >= 0 && largest < per_pod;
+    return measured;
+}
+
+static void measure_resource(struct core *core, const struct pod_demand *demand,
+                             struct str resource, i128 per_pod, int64_t count,
+                             struct fit_result *result)
+{
+    struct measured measured;
+    if (!measure_in_reach(core, demand, resource, NULL, &measured)) {
+        measured = walk_resource(core, demand, resource);
+    }
+    note_apart(result, resource, i128_clamp(per_pod), i128_clamp(measured.free),
+               i128_clamp(measured.largest_free));
+    bool is_too_large = measured.largest >= 0 && measured.largest < per_pod;
     bool is_worse = !str_is_set(result->short_of) || (is_too_large && !result->is_too_large);
-    if ((is_too_large || free < per_pod * count) && is_worse) {
+    if ((is_too_large || measured.free < per_pod * count) && is_worse) {
         result->short_of = resource;
         result->asked = i128_clamp(per_pod * count);
-        result->free = i128_clamp(free);
-        result->capacity = i128_clamp(capacity);
+        result->free = i128_clamp(measured.free);
+        result->capacity = i128_clamp(measured.capacity);
         result->is_too_large = is_too_large;
         result->is_class = false;
     }
@@ -194,42 +253,62 @@ static int64_t largest_on_a_node(struct core *core, const struct pod_demand *dem
     return largest;
 }
 
+static struct measured walk_devices(struct core *core, const struct pod_demand *demand,
+                                    struct device_profile *profile)
+{
+    struct measured measured = {.largest = -1};
+    for (uint32_t slot = 0; slot < core->device_slots; slot++) {
+        const struct device_state *candidate = core->devices[slot];
+        if (candidate == NULL || profile_match(core, profile, candidate) != MATCH_YES) {
+            continue;
+        }
+        measured.capacity++;
+        bool is_out = candidate->node != NULL &&
+                      (candidate->node->object == NULL ||
+                       node_exclusion(core, demand, candidate->node) != EXCLUDED_COUNT);
+        measured.free += !is_out && device_is_free(core, candidate) ? 1 : 0;
+    }
+    int64_t largest_free;
+    measured.largest = largest_on_a_node(core, demand, profile, &largest_free);
+    measured.largest_free = largest_free;
+    return measured;
+}
+
 static void measure_class(struct core *core, const struct pod_demand *demand,
                           const struct device_demand *device, int64_t count,
                           struct fit_result *result)
 {
-    int64_t free = 0;
-    int64_t capacity = 0;
-    for (uint32_t slot = 0; slot < core->device_slots; slot++) {
-        const struct device_state *candidate = core->devices[slot];
-        if (candidate == NULL || profile_match(core, device->profile, candidate) != MATCH_YES) {
-            continue;
-        }
-        capacity++;
-        bool is_out = candidate->node != NULL &&
-                      (candidate->node->object == NULL ||
-                       node_exclusion(core, demand, candidate->node) != EXCLUDED_COUNT);
-        free += !is_out && device_is_free(core, candidate) ? 1 : 0;
+    struct measured measured;
+    if (!measure_in_reach(core, demand, STR_NONE, device->profile, &measured)) {
+        measured = walk_devices(core, demand, device->profile);
     }
     int64_t asked = sat_mul(device->count, count);
-    int64_t largest_free;
-    int64_t largest = largest_on_a_node(core, demand, device->profile, &largest_free);
-    note_apart(result, device->profile->class_name, device->count, free, largest_free);
-    bool is_too_large = largest >= 0 && largest < device->count;
+    int64_t free = i128_clamp(measured.free);
+    note_apart(result, device->profile->class_name, device->count, free,
+               i128_clamp(measured.largest_free));
+    bool is_too_large = measured.largest >= 0 && measured.largest < device->count;
     if ((free < asked || is_too_large) && !result->is_too_large) {
         result->short_of = device->profile->class_name;
         result->asked = asked;
         result->free = free;
-        result->capacity = capacity;
+        result->capacity = i128_clamp(measured.capacity);
         result->is_class = true;
         result->is_too_large = is_too_large;
     }
 }
 
-/* Fills the numbers behind a "no", with the promises in the plan and the candidate out of it. */
-static void explain(struct core *core, const struct pod_demand *demand, int64_t count,
-                    struct fit_result *result)
+static void count_exclusions(struct core *core, const struct pod_demand *demand,
+                             struct fit_result *result)
 {
+    const struct reach *reach = reach_of(core, demand);
+    if (reach != NULL) {
+        result->nodes_total = reach->nodes_total;
+        for (int i = 0; i < EXCLUDED_COUNT; i++) {
+            result->excluded[i] = reach->excluded[i];
+        }
+        result->excluded[EXCLUDED_FULL] += reach->excluded[EXCLUDED_COUNT];
+        return;
+    }
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
         if (node->object == NULL) {
@@ -242,6 +321,13 @@ static void explain(struct core *core, const struct pod_demand *demand, int64_t 
         }
         result->excluded[exclusion]++;
     }
+}
+
+/* Fills the numbers behind a "no", with the promises in the plan and the candidate out of it. */
+static void explain(struct core *core, const struct pod_demand *demand, int64_t count,
+                    struct fit_result *result)
+{
+    count_exclusions(core, demand, result);
     const struct vector *per_pod = &demand->set->per_pod;
     for (uint32_t i = 0; i < per_pod->count; i++) {
         measure_resource(core, demand, per_pod->items[i].resource, per_pod->items[i].value, count,

@@ -3,15 +3,22 @@
  * Most gangs that are starting are on other nodes: of another flavor, another rack. Those that
  * share no node with the candidate, nor with anybody that does, can neither take a place of its nor
  * lose one to it, so the worst case needn't be worked out for them. */
-#include "internal.h"
+#include "reach.h"
 
-struct reach {
+#include <string.h>
+
+struct node_bits {
     uint64_t *bits; /* one per node, in the order of names */
 };
 
-static struct reach reach_of(struct core *core, const struct pod_demand *demand, size_t words)
+static struct node_bits bits_of(struct core *core, const struct pod_demand *demand, size_t words)
 {
-    struct reach reach = {.bits = ARENA_ARRAY(&core->scratch, uint64_t, words)};
+    struct node_bits reach = {.bits = ARENA_ARRAY(&core->scratch, uint64_t, words)};
+    const struct reach *known = reach_of(core, demand);
+    if (known != NULL) {
+        memcpy(reach.bits, known->bits, words * sizeof(uint64_t));
+        return reach;
+    }
     size_t index = 0;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
@@ -23,7 +30,7 @@ static struct reach reach_of(struct core *core, const struct pod_demand *demand,
     return reach;
 }
 
-static bool reach_meets(const struct reach *a, const struct reach *b, size_t words)
+static bool bits_meet(const struct node_bits *a, const struct node_bits *b, size_t words)
 {
     for (size_t i = 0; i < words; i++) {
         if ((a->bits[i] & b->bits[i]) != 0) {
@@ -33,7 +40,7 @@ static bool reach_meets(const struct reach *a, const struct reach *b, size_t wor
     return false;
 }
 
-static void reach_join(struct reach *a, const struct reach *b, size_t words)
+static void bits_join(struct node_bits *a, const struct node_bits *b, size_t words)
 {
     for (size_t i = 0; i < words; i++) {
         a->bits[i] |= b->bits[i];
@@ -48,20 +55,20 @@ struct crowd_list fit_near(struct core *core, const struct crowd_list *list,
         return *list;
     }
     size_t words = HASH_COUNT(core->nodes) / 64 + 1;
-    struct reach met = reach_of(core, demand, words);
-    struct reach *reaches = ARENA_ARRAY(&core->scratch, struct reach, list->count);
+    struct node_bits met = bits_of(core, demand, words);
+    struct node_bits *reaches = ARENA_ARRAY(&core->scratch, struct node_bits, list->count);
     bool *is_near = ARENA_ARRAY(&core->scratch, bool, list->count);
     for (uint32_t i = 0; i < list->count; i++) {
-        reaches[i] = reach_of(core, &list->items[i].demand, words);
+        reaches[i] = bits_of(core, &list->items[i].demand, words);
     }
     bool is_growing = true;
     while (is_growing) {
         is_growing = false;
         for (uint32_t i = 0; i < list->count; i++) {
-            if (!is_near[i] && reach_meets(&met, &reaches[i], words)) {
+            if (!is_near[i] && bits_meet(&met, &reaches[i], words)) {
                 is_near[i] = true;
                 is_growing = true;
-                reach_join(&met, &reaches[i], words);
+                bits_join(&met, &reaches[i], words);
             }
         }
     }

@@ -91,9 +91,11 @@ enum exclusion node_exclusion(const struct core *core, const struct pod_demand *
     return reaches_claims(demand, node) ? EXCLUDED_COUNT : EXCLUDED_CLAIM;
 }
 
-static void node_open_plan(const struct core *core, struct node_state *node)
+void node_open_plan(struct core *core, struct node_state *node)
 {
     if (node->plan_epoch != core->plan_epoch) {
+        node->next_planned = core->planned_nodes;
+        core->planned_nodes = node;
         node->plan_epoch = core->plan_epoch;
         vector_clear(&node->planned);
     }
@@ -229,6 +231,7 @@ static bool take_all(struct core *core, const struct device_demand *demands, uin
 bool node_place_claims(struct core *core, const struct pod_demand *demand, struct node_state *node)
 {
     node_open_plan(core, node);
+    node_touch(core, node);
     for (uint32_t i = 0; i < demand->set->claim_count; i++) {
         const struct shared_claim_demand *claim = &demand->set->claims[i];
         if (!claim_is_allocated(claim->claim) &&
@@ -299,6 +302,7 @@ int64_t node_place(struct core *core, const struct pod_demand *demand, struct no
         slots = taken;
     }
     if (slots > 0) {
+        node_touch(core, node);
         vector_add_all(&node->planned, &set->per_pod, slots);
         vector_add(&node->planned, resource_find(core, STR(RESOURCE_PODS)), slots);
     }

@@ -4,10 +4,19 @@
  * or between the candidate's pods. So each of the crowds has to find its places even if all pods of
  * all the others land where it hurts most. Where that can't be said, the candidate waits until they
  * are bound, which is a matter of moments. */
-#include "internal.h"
+#include "reach.h"
 
 static bool share_a_node(struct core *core, const struct pod_demand *a, const struct pod_demand *b)
 {
+    const struct reach *reach_a = reach_of(core, a);
+    const struct reach *reach_b = reach_a == NULL ? NULL : reach_of(core, b);
+    if (reach_b != NULL) {
+        bool is_shared = false;
+        for (uint32_t i = 0; i <= reach_a->node_count / 64 && !is_shared; i++) {
+            is_shared = (reach_a->bits[i] & reach_b->bits[i]) != 0;
+        }
+        return is_shared;
+    }
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
         if (node->object != NULL && node_exclusion(core, a, node) == EXCLUDED_COUNT &&

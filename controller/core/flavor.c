@@ -127,6 +127,7 @@ static bool queue_lists_flavor(const struct queue_state *queue, struct str flavo
 
 static void wake_flavor(struct core *core, struct str name)
 {
+    reaches_forget(core);
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         if (queue_lists_flavor(queue, name)) {

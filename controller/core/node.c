@@ -14,11 +14,15 @@ struct node_state *node_get(struct core *core, struct str name)
     node->name = str_own(name);
     HASH_ADD_KEYPTR(hh, core->nodes, node->name.ptr, (unsigned)node->name.len, node);
     RB_INSERT(node_tree, &core->node_order, node);
+    node_touch_object(core, node);
+    reaches_forget(core);
     return node;
 }
 
 static void node_free(struct core *core, struct node_state *node)
 {
+    fit_plan_new(core); /* which may have it in its list */
+    node_touch_drop(core, node);
     HASH_DEL(core->nodes, node);
     RB_REMOVE(node_tree, &core->node_order, node);
     str_drop(&node->name);
@@ -132,6 +136,7 @@ struct rc node_apply(struct core *core, const struct node *object, struct err *e
     node->object = fresh;
     node_read_capacity(core, node);
     node_read_readiness(core, node);
+    node_touch_object(core, node);
     node_gangs_recheck(core, node);
     wake_all(core, WAIT_CLUSTER | WAIT_CONFIG);
     return RC_SUCCESS;
@@ -150,6 +155,7 @@ void node_deleted(struct core *core, const struct node *object)
     node->is_usable = false;
     node->not_ready_since_ms = 0;
     vector_clear(&node->capacity);
+    node_touch_object(core, node);
     node_gangs_recheck(core, node);
     node_free_if_unused(core, node);
     wake_all(core, WAIT_CLUSTER | WAIT_CONFIG);

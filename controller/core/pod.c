@@ -10,7 +10,7 @@ static struct pod_state *pod_find(const struct core *core, struct str uid)
     return pod;
 }
 
-static void pod_unlink_node(struct pod_state *pod)
+static void pod_unlink_node(struct core *core, struct pod_state *pod)
 {
     struct node_state *node = pod->node;
     if (node == NULL) {
@@ -22,6 +22,7 @@ static void pod_unlink_node(struct pod_state *pod)
     }
     *link = pod->next_on_node;
     vector_add_all(&node->used, &pod->amounts, -1);
+    node_touch(core, node);
     pod->node = NULL;
 }
 
@@ -31,6 +32,7 @@ static void pod_link_node(struct core *core, struct pod_state *pod, struct str n
     pod->next_on_node = pod->node->pods;
     pod->node->pods = pod;
     vector_add_all(&pod->node->used, &pod->amounts, 1);
+    node_touch(core, pod->node);
 }
 
 struct pod_group *pod_group_get(struct core *core, struct str job_uid)
@@ -233,7 +235,7 @@ struct rc pod_apply(struct core *core, const struct pod *object, struct err *err
         pod = pod_new(core, object);
     }
     struct node_state *old_node = pod->node;
-    pod_unlink_node(pod);
+    pod_unlink_node(core, pod);
     struct vector old_amounts = pod->amounts;
     pod->amounts = (struct vector){.items = NULL};
     struct rc rc = pod_read_amounts(core, pod, object, err);
@@ -275,7 +277,7 @@ void pod_deleted(struct core *core, const struct pod *object)
         return;
     }
     struct node_state *node = pod->node;
-    pod_unlink_node(pod);
+    pod_unlink_node(core, pod);
     pod_unlink_group(core, pod);
     pod_free(core, pod);
     if (node != NULL) {
@@ -289,7 +291,7 @@ void pods_free(struct core *core)
     struct pod_state *pod;
     struct pod_state *next;
     HASH_ITER (hh, core->pods, pod, next) {
-        pod_unlink_node(pod);
+        pod_unlink_node(core, pod);
         pod_unlink_group(core, pod);
         pod_free(core, pod);
     }

@@ -71,6 +71,7 @@ static void profile_add_program(struct core *core, struct device_profile *profil
 static void profile_compile(struct core *core, struct device_profile *profile)
 {
     profile_clear(profile);
+    reaches_forget_profile(core, profile);
     const struct device_class *class = named_find(core, KIND_DEVICE_CLASS, profile->class_name);
     if (class == NULL) {
         profile_fail(core, profile, REASON_MISSING_REFERENCE,
@@ -126,6 +127,7 @@ static void profile_free(struct core *core, struct device_profile *profile)
 {
     HASH_DEL(core->profiles, profile);
     profile_clear(profile);
+    reaches_forget_profile(core, profile);
     for (uint32_t i = 0; i < profile->own.count; i++) {
         if (profile->own.items[i].cel != NULL) {
             str_drop(&profile->own.items[i].cel->expression);

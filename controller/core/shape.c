@@ -76,6 +76,7 @@ static void pod_set_clear(struct core *core, struct pod_set *set)
     mem_free(set->claims);
     set->claims = NULL;
     set->claim_count = 0;
+    str_drop(&set->place_key);
 }
 
 static void pod_set_free(struct core *core, struct pod_set *set)
@@ -359,6 +360,7 @@ static void pod_set_resolve(struct core *core, struct pod_set *set)
         }
     }
     pod_set_read_placement(set, runtime);
+    set->place_key = str_own(pod_set_place_key(core, set));
     pod_set_check_placement(core, set);
     pod_set_read_requests(core, set, runtime);
     const struct pod_resource_claim_list *claims = &set->spec->resource_claims;

@@ -32,6 +32,7 @@
 
 struct gang;
 struct shape;
+struct reach;
 
 RB_HEAD(gang_tree, gang);       /* a queue's, linked by in_queue */
 RB_HEAD(shape_gang_tree, gang); /* a shape's, linked by in_shape */
@@ -194,6 +195,7 @@ struct evidence {
 struct pod_set {
     struct shape *shape;   /* that it belongs to */
     struct str name;       /* owned; "main" of a Job's only set */
+    struct str place_key;  /* owned; which nodes its pods may use, as text; absent: unresolved */
     struct pod_spec *spec; /* owned clone, without what the admission injects */
     struct pod *labels;    /* owned; the first gang's template labels alone */
     bool labels_vary;      /* not all gangs have the same */
@@ -444,6 +446,13 @@ struct core {
     struct ready_tree ready; /* queues with shapes to be judged, by name */
     bool is_tree_stale;      /* the trees of quota have to be linked anew */
     uint64_t plan_epoch;
+    struct node_state *planned_nodes; /* that the plan has opened; list by next_planned */
+    struct reach *reaches;            /* reach.h */
+    struct node_state **node_index;   /* owned; by name; NULL: to be made anew */
+    struct node_state *newest_node;   /* the last that changed; list by older */
+    uint64_t node_changes;            /* counts them */
+    uint64_t object_changed_at;       /* the last change of a Node or of its list of devices */
+    uint64_t reach_uses;
     uint32_t apart_pods;   /* pods with a required podAntiAffinity */
     bool plan_stays_local; /* the plan leaves out devices that no node owns */
     bool is_what_if;

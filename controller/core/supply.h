@@ -30,7 +30,14 @@ struct node_state {
     uint64_t freed_epoch;
     /* one evaluation's plan; valid while plan_epoch is the core's */
     uint64_t plan_epoch;
-    struct vector planned; /* what the plan puts here on top of `used` */
+    struct vector planned;           /* what the plan puts here on top of `used` */
+    struct node_state *next_planned; /* in core.planned_nodes */
+    /* for reach.c: when it has changed last, and those that did before and after it */
+    uint32_t index; /* in core.node_index, while that is there */
+    uint64_t changed_at;
+    uint64_t object_changed_at; /* the Node, or which devices there are */
+    struct node_state *newer;
+    struct node_state *older;
 };
 
 RB_HEAD(node_tree, node_state);

@@ -40,6 +40,7 @@ static void node_without(struct core *core, const struct pod_state *pod, int64_t
         vector_clear(&node->freed);
     }
     vector_add_all(&node->freed, &pod->amounts, sign);
+    node_touch(core, node);
 }
 
 /* All consumers of the claim are pods of that gang. */

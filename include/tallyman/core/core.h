@@ -136,6 +136,7 @@ struct effects {
 
 struct core_options {
     int64_t stuck_node_ms; /* pods on a node NotReady for so long hold no quota; 0: 5 min */
+    bool is_plain; /* nothing is looked up in an index: the same decisions, slowly, for tests */
 };
 
 /* Owned; core_free(). */
