@@ -63,6 +63,7 @@ check: ## run the checks of layering, purity, size, format and words
 	@tests/run --build-dir $(BUILD_DIR) --jobs $(JOBS) checks
 
 bench: build ## measure decisions, start, memory and admissions per second
+	$(call cmake_build,rel,bench_policy)
 	@tests/bench/run --bin $(BIN)
 
 format: ## put every C file into the project's format

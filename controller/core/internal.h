@@ -270,19 +270,6 @@ void node_open_plan(struct core *core, struct node_state *node); /* before it is
 /* Fills node after node with such pods, in the plan; how many found a place, at most `want`. */
 int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want);
 
-/* -- reach.c: what has changed on nodes ---------------------------------------------------------
- */
-
-/* What is free there is another amount now. */
-void node_touch(struct core *core, struct node_state *node);
-/* The Node has changed, or which devices are there. */
-void node_touch_object(struct core *core, struct node_state *node);
-void node_touch_drop(struct core *core, struct node_state *node); /* before it is freed */
-void reaches_forget(struct core *core); /* other nodes, or another flavor */
-void reaches_forget_profile(struct core *core, const struct device_profile *profile);
-/* Which nodes the set's pods may use by their own template, as text; in the scratch arena. */
-struct str pod_set_place_key(struct core *core, const struct pod_set *set);
-
 /* -- fit_near.c, fit_robust.c: whatever order pods are placed in --------------------------------
  */
 

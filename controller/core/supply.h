@@ -9,6 +9,7 @@
 #include "tallyman/api/node.h"
 
 struct gang;
+struct pod_set;
 struct node_state;
 struct device_state;
 
@@ -164,3 +165,16 @@ struct device_profile {
     bool has_failed;  /* on some device, which may be gone by now */
     uint32_t match_capacity;
 };
+
+/* -- reach.c: what has changed on nodes ---------------------------------------------------------
+ */
+
+/* What is free there is another amount now. */
+void node_touch(struct core *core, struct node_state *node);
+/* The Node has changed, or which devices are there. */
+void node_touch_object(struct core *core, struct node_state *node);
+void node_touch_drop(struct core *core, struct node_state *node); /* before it is freed */
+void reaches_forget(struct core *core); /* other nodes, or another flavor */
+void reaches_forget_profile(struct core *core, const struct device_profile *profile);
+/* Which nodes the set's pods may use by their own template, as text; in the scratch arena. */
+struct str pod_set_place_key(struct core *core, const struct pod_set *set);

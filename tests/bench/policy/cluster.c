@@ -1,7 +1,7 @@
-/* cluster.c - objects as JSON, so that they are what a watch would bring; only the core's step is
- * timed. */
+/* cluster.c - gives objects to the core, answers its writes and plays the scheduler; only the
+ * core's steps are timed. */
 #define _GNU_SOURCE
-#include "policy/cluster.h"
+#include "policy/cluster_internal.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -16,57 +16,6 @@
 #define START_MS       INT64_C(1796000000000)
 #define NODES_PER_GANG 256
 #define TEXT_BYTES     16384
-
-enum job_state { JOB_WAITS = 1, JOB_RUNS, JOB_ENDED };
-
-struct bench_job {
-    uint32_t pods;
-    uint32_t devices; /* per pod */
-    uint32_t queue;
-    uint32_t kind;
-    int priority;
-    enum job_state state;
-    bool is_suspended;
-    uint32_t version;
-    uint32_t *nodes;  /* owned; of each pod, while it runs */
-    uint32_t *device; /* owned; the first of each pod */
-};
-
-struct answer {
-    uint64_t id;
-    uint32_t job; /* of a PATCH */
-    enum effect_kind kind;
-    bool is_admission; /* the PATCH admits */
-    bool is_suspension;
-};
-
-struct cluster {
-    struct cluster_options options;
-    struct core *core;
-    struct arena objects; /* of one event */
-    struct arena effects;
-    struct arena content;
-    int64_t now_ms;
-    bool is_synced;
-    bool *device_used; /* by node and index */
-    uint32_t *device_free;
-    uint32_t node_hint;
-    struct bench_job *jobs;
-    uint32_t job_count;
-    uint32_t job_capacity;
-    uint32_t *running; /* ring of jobs, the oldest at first_running */
-    uint32_t running_count;
-    uint32_t running_capacity;
-    uint32_t first_running;
-    struct answer *answers;
-    uint32_t answer_count;
-    uint32_t answer_capacity;
-    uint32_t next_answer;
-    uint32_t next_queue;
-    uint32_t admitted;
-    uint32_t suspended;
-    struct series series[TIMED_COUNT];
-};
 
 /* -- events ------------------------------------------------------------------------------------ */
 
@@ -112,11 +61,8 @@ static void step(struct cluster *cluster, enum timed timed, struct event *event)
     arena_reset(&cluster->effects);
 }
 
-static void tell(struct cluster *cluster, enum timed timed, enum object_kind kind, bool is_deleted,
-                 const char *format, ...) __attribute__((format(printf, 5, 6)));
-
-static void tell(struct cluster *cluster, enum timed timed, enum object_kind kind, bool is_deleted,
-                 const char *format, ...)
+void tell(struct cluster *cluster, enum timed timed, enum object_kind kind, bool is_deleted,
+          const char *format, ...)
 {
     static char text[TEXT_BYTES];
     va_list args;
@@ -135,155 +81,6 @@ static void tell(struct cluster *cluster, enum timed timed, enum object_kind kin
     struct event event = {.kind = is_deleted ? EVENT_DELETED : EVENT_OBJECT,
                           .object = {kind, value}};
     step(cluster, timed, &event);
-}
-
-/* -- objects ----------------------------------------------------------------------------------- */
-
-static void tell_job(struct cluster *cluster, enum timed timed, uint32_t index, const char *status,
-                     bool has_record)
-{
-    struct bench_job *job = &cluster->jobs[index];
-    char record[600] = "";
-    if (has_record) {
-        (void)snprintf(
-            record, sizeof(record),
-            "\"tallyman.dev/admission\":\"{\\\"queue\\\":\\\"q%05u\\\",\\\"at\\\":"
-            "\\\"2026-11-29T12:00:00Z\\\",\\\"priority\\\":0,\\\"podSets\\\":[{\\\"name\\\":"
-            "\\\"main\\\",\\\"count\\\":%u,\\\"flavors\\\":{\\\"gpu.example.com\\\":"
-            "\\\"default\\\",\\\"cpu\\\":\\\"default\\\"}}]}\"",
-            job->queue, job->pods);
-    }
-    char claims[300] = "";
-    if (job->devices > 0) {
-        (void)snprintf(
-            claims, sizeof(claims),
-            ",\"resourceClaims\":[{\"name\":\"gpu\",\"resourceClaimTemplateName\":\"d%u\"}]",
-            job->devices);
-    }
-    tell(cluster, timed, KIND_JOB, false,
-         "{\"metadata\":{\"name\":\"j%07u\",\"namespace\":\"ml\",\"uid\":"
-         "\"00000000-0000-4000-8000-%012u\",\"resourceVersion\":\"%u\",\"creationTimestamp\":"
-         "\"2026-11-29T11:%02u:%02uZ\",\"labels\":{\"tallyman.dev/queue\":\"q%05u\"%s},"
-         "\"annotations\":{%s}},\"spec\":{\"parallelism\":%u,\"completions\":%u,\"suspend\":%s,"
-         "\"template\":{\"spec\":{\"containers\":[{\"name\":\"main\",\"resources\":{\"requests\":"
-         "{\"cpu\":\"%um\"}}}]%s}}},\"status\":{%s}}",
-         index, index, ++job->version + 1, index / 60 % 60, index % 60, job->queue,
-         job->priority > 0 ? ",\"tallyman.dev/priority-class\":\"high\"" : "", record, job->pods,
-         job->pods, job->is_suspended ? "true" : "false", 100 + job->kind, claims, status);
-}
-
-static void tell_claim(struct cluster *cluster, enum timed timed, uint32_t index, uint32_t pod)
-{
-    const struct bench_job *job = &cluster->jobs[index];
-    char results[4096];
-    int at = 0;
-    for (uint32_t d = 0; d < job->devices; d++) {
-        at += snprintf(results + at, sizeof(results) - (size_t)at,
-                       "%s{\"request\":\"gpu\",\"driver\":\"gpu.example.com\",\"pool\":"
-                       "\"n%05u\",\"device\":\"g%u\"}",
-                       d == 0 ? "" : ",", job->nodes[pod], job->device[pod] + d);
-    }
-    tell(cluster, timed, KIND_RESOURCE_CLAIM, false,
-         "{\"metadata\":{\"name\":\"c%07u-%u\",\"namespace\":\"ml\",\"uid\":\"c-%u-%u\"},\"spec\":"
-         "{\"devices\":{\"requests\":[{\"name\":\"gpu\",\"exactly\":{\"deviceClassName\":"
-         "\"gpu.example.com\",\"count\":%u}}]}},\"status\":{\"allocation\":{\"devices\":"
-         "{\"results\":[%s]}},\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"p\",\"uid\":"
-         "\"p-%u-%u\"}]}}",
-         index, pod, index, pod, job->devices, results, index, pod);
-}
-
-static void tell_pod(struct cluster *cluster, enum timed timed, uint32_t index, uint32_t pod,
-                     const char *phase, bool is_bound)
-{
-    const struct bench_job *job = &cluster->jobs[index];
-    char node[64] = "";
-    if (is_bound) {
-        (void)snprintf(node, sizeof(node), ",\"nodeName\":\"n%05u\"", job->nodes[pod]);
-    }
-    char claims[200] = "";
-    char made[200] = "";
-    if (job->devices > 0) {
-        (void)snprintf(
-            claims, sizeof(claims),
-            ",\"resourceClaims\":[{\"name\":\"gpu\",\"resourceClaimTemplateName\":\"d%u\"}]",
-            job->devices);
-        (void)snprintf(made, sizeof(made),
-                       ",\"resourceClaimStatuses\":[{\"name\":\"gpu\",\"resourceClaimName\":"
-                       "\"c%07u-%u\"}]",
-                       index, pod);
-    }
-    bool is_ready = strcmp(phase, "Running") == 0;
-    tell(cluster, timed, KIND_POD, false,
-         "{\"metadata\":{\"name\":\"p%07u-%u\",\"namespace\":\"ml\",\"uid\":\"p-%u-%u\","
-         "\"ownerReferences\":[{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"name\":\"j%07u\","
-         "\"uid\":\"00000000-0000-4000-8000-%012u\",\"controller\":true}]},\"spec\":"
-         "{\"containers\":[{\"name\":\"main\",\"resources\":{\"requests\":{\"cpu\":\"%um\"}}}]%s%s"
-         "},\"status\":{\"phase\":\"%s\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]%s}"
-         "}",
-         index, pod, index, pod, index, index, 100 + job->kind, node, claims, phase,
-         is_ready ? "True" : "False", made);
-}
-
-static void tell_node(struct cluster *cluster, enum timed timed, uint32_t node)
-{
-    tell(cluster, timed, KIND_NODE, false,
-         "{\"metadata\":{\"name\":\"n%05u\",\"uid\":\"n-%u\",\"labels\":"
-         "{\"kubernetes.io/hostname\":\"n%05u\"}},\"status\":{\"allocatable\":{\"cpu\":\"64\","
-         "\"memory\":\"256Gi\",\"pods\":\"110\"},\"conditions\":[{\"type\":\"Ready\",\"status\":"
-         "\"True\",\"lastHeartbeatTime\":\"2026-11-29T12:00:00Z\"}]}}",
-         node, node, node);
-}
-
-static void tell_slice(struct cluster *cluster, uint32_t node)
-{
-    char devices[4096];
-    int at = 0;
-    for (uint32_t d = 0; d < cluster->options.devices_per_node; d++) {
-        at += snprintf(devices + at, sizeof(devices) - (size_t)at, "%s{\"name\":\"g%u\"}",
-                       d == 0 ? "" : ",", d);
-    }
-    tell(cluster, TIMED_OTHER, KIND_RESOURCE_SLICE, false,
-         "{\"metadata\":{\"name\":\"s%05u\"},\"spec\":{\"driver\":\"gpu.example.com\",\"nodeName\":"
-         "\"n%05u\",\"pool\":{\"name\":\"n%05u\",\"generation\":1,\"resourceSliceCount\":1},"
-         "\"devices\":[%s]}}",
-         node, node, node, devices);
-}
-
-static void tell_queue(struct cluster *cluster, uint32_t queue, uint32_t quota)
-{
-    const struct cluster_options *options = &cluster->options;
-    char cohort[64] = "";
-    if (options->cohorts > 0) {
-        (void)snprintf(cohort, sizeof(cohort), "\"cohort\":\"c%03u\",", queue % options->cohorts);
-    }
-    tell(cluster, TIMED_OTHER, KIND_QUEUE, false,
-         "{\"metadata\":{\"name\":\"q%05u\",\"uid\":\"q-%u\",\"finalizers\":"
-         "[\"tallyman.dev/in-use\"]},\"spec\":{%s%s%s%s\"namespaceSelector\":{},"
-         "\"resourceGroups\":[{\"flavors\":[{\"name\":\"default\",\"resources\":[{\"name\":\"cpu\","
-         "\"nominalQuota\":\"%u\"},{\"name\":\"gpu.example.com\",\"nominalQuota\":\"%u\"}]}]}]}}",
-         queue, queue, cohort, options->is_fair ? "\"fairSharing\":{\"weight\":\"1\"}," : "",
-         options->is_quota_only ? "\"fit\":\"Quota\"," : "",
-         options->preempts ? "\"preemption\":{\"withinQueue\":\"LowerPriority\"}," : "", quota * 8,
-         quota);
-}
-
-static void tell_templates(struct cluster *cluster)
-{
-    tell(cluster, TIMED_OTHER, KIND_NAMESPACE, false, "{\"metadata\":{\"name\":\"ml\"}}");
-    tell(cluster, TIMED_OTHER, KIND_RESOURCE_FLAVOR, false,
-         "{\"metadata\":{\"name\":\"default\"}}");
-    tell(cluster, TIMED_OTHER, KIND_PRIORITY_CLASS, false,
-         "{\"metadata\":{\"name\":\"high\"},\"value\":100}");
-    tell(cluster, TIMED_OTHER, KIND_DEVICE_CLASS, false,
-         "{\"metadata\":{\"name\":\"gpu.example.com\"},\"spec\":{\"selectors\":[{\"cel\":"
-         "{\"expression\":\"device.driver == 'gpu.example.com'\"}}]}}");
-    for (uint32_t d = 1; d <= 8; d++) {
-        tell(cluster, TIMED_OTHER, KIND_RESOURCE_CLAIM_TEMPLATE, false,
-             "{\"metadata\":{\"name\":\"d%u\",\"namespace\":\"ml\"},\"spec\":{\"spec\":"
-             "{\"devices\":{\"requests\":[{\"name\":\"gpu\",\"exactly\":{\"deviceClassName\":"
-             "\"gpu.example.com\",\"count\":%u}}]}}}}",
-             d, d);
-    }
 }
 
 /* -- placing ----------------------------------------------------------------------------------- */
