@@ -216,7 +216,10 @@ static struct verdict quota_verdict(struct attempt *attempt, const struct quota_
     struct str name = demand->resource;
     i128 potential = quota_potential(node, flavor, name);
     struct verdict verdict;
-    if (asked > potential) {
+    if (attempt->is_silent) {
+        verdict = verdict_say(asked > potential ? REASON_NEVER_FITS : REASON_QUOTA_EXHAUSTED,
+                              WAIT_QUOTA, STR_NONE);
+    } else if (asked > potential) {
         const char *whose = node->parent == NULL ? "has a quota of" : "can have at most";
         verdict = verdict_say(
             REASON_NEVER_FITS, WAIT_CONFIG,

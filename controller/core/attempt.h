@@ -23,7 +23,8 @@ struct attempt {
     int32_t groups[FLAVORS_PER_GANG_MAX]; /* those that the gang draws on */
     uint32_t group_count;
     uint32_t choice[FLAVORS_PER_GANG_MAX]; /* flavor index per group */
-    int64_t count; /* pods that are asked for; fewer than the gang's with partial admission */
+    int64_t count;  /* pods that are asked for; fewer than the gang's with partial admission */
+    bool is_silent; /* only whether, and not why not: what is short of quota has no sentence */
 };
 
 struct verdict verdict_say(enum reason reason, uint32_t waits_for, struct str message);

@@ -301,7 +301,8 @@ static bool attempt_begin(struct core *core, struct shape *shape, struct attempt
         return false;
     }
     shape_resolve(core, shape);
-    *ret_attempt = (struct attempt){.core = core, .shape = shape, .object = shape->queue->object};
+    *ret_attempt = (struct attempt){
+        .core = core, .shape = shape, .object = shape->queue->object, .is_silent = true};
     return shape->broken.reason == REASON_NONE && attempt_collect(ret_attempt) &&
            attempt_find_groups(ret_attempt).reason == REASON_NONE;
 }
