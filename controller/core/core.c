@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "internal.h"
+#include "preempt.h"
 
 #include "tallyman/base/alloc.h"
 

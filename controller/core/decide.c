@@ -1,6 +1,6 @@
 /* decide.c - the pass: takes the next gang by order, evaluates it against the state as it is now,
  * commits, goes on. No snapshot: an admission is charged before the next gang is looked at. */
-#include "internal.h"
+#include "preempt.h"
 
 #include <assert.h>
 
@@ -62,7 +62,8 @@ static void take_next(struct core *core, struct shape *shape)
     struct evaluation evaluation;
     core->cost.gangs_visited++;
     evaluate_shape(core, shape, &evaluation);
-    if (evaluation.verdict.reason == REASON_NONE) {
+    bool is_preempting = preempt(core, gang, evaluation.verdict.reason);
+    if (!is_preempting && evaluation.verdict.reason == REASON_NONE) {
         verdict_drop(&shape->verdict);
         patch_admit(core, gang, &evaluation);
         if (is_strict) {
@@ -72,7 +73,7 @@ static void take_next(struct core *core, struct shape *shape)
         }
         return;
     }
-    if (preempt(core, gang, evaluation.verdict.reason)) {
+    if (is_preempting) {
         is_strict ? strict_go_on(core, queue) : ready_add(core, shape);
         return;
     }

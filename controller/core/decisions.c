@@ -1,5 +1,5 @@
 /* decisions.c - where every gang stands, for `plan` and its like. */
-#include "internal.h"
+#include "preempt.h"
 
 #include <stdlib.h>
 

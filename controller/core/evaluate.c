@@ -216,6 +216,7 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
             if (is_better) {
                 fill_request(attempt, &evaluation);
                 *ret_evaluation = evaluation;
+                ret_evaluation->combination = tried;
                 has_fit = true;
             }
             if (evaluation.level == 0 || stops_at_borrowing(attempt->object)) {
@@ -353,9 +354,57 @@ void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *
     }
 }
 
+/* -- one combination of flavors ------------------------------------------------------------------
+ */
+
+uint32_t evaluate_combination_count(struct core *core, struct shape *shape)
+{
+    struct attempt attempt;
+    if (!attempt_begin(core, shape, &attempt)) {
+        return 0;
+    }
+    uint32_t count = 1;
+    for (uint32_t g = 0; g < attempt.group_count && count < COMBINATIONS_MAX; g++) {
+        count *= attempt.object->spec.resource_groups.items[attempt.groups[g]].flavors.count;
+    }
+    return count < COMBINATIONS_MAX ? count : COMBINATIONS_MAX;
+}
+
+/* As next_choice() counts: the last group's flavor changes first. */
+static bool choose(struct core *core, struct shape *shape, uint32_t combination,
+                   struct attempt *ret_attempt)
+{
+    if (!attempt_begin(core, shape, ret_attempt)) {
+        return false;
+    }
+    for (uint32_t g = ret_attempt->group_count; g > 0; g--) {
+        const struct resource_group *group =
+            &ret_attempt->object->spec.resource_groups.items[ret_attempt->groups[g - 1]];
+        ret_attempt->choice[g - 1] = combination % group->flavors.count;
+        combination /= group->flavors.count;
+    }
+    return combination == 0; /* else the queue has fewer now */
+}
+
+void evaluate_combination(struct core *core, struct shape *shape, uint32_t combination,
+                          struct evaluation *ret_evaluation)
+{
+    struct attempt attempt;
+    if (!choose(core, shape, combination, &attempt)) {
+        *ret_evaluation = (struct evaluation){
+            .verdict = verdict_say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG, STR_NONE)};
+        return;
+    }
+    struct verdict verdict = judge(&attempt, ret_evaluation);
+    ret_evaluation->verdict = verdict;
+    ret_evaluation->combination = combination;
+    if (verdict.reason == REASON_NONE) {
+        fill_request(&attempt, ret_evaluation);
+    }
+}
+
 /* One group's flavor: what is short of it, else all of it. */
-static void add_needs(struct attempt *attempt, uint32_t g, struct quota_probe *probe,
-                      uint32_t *capacity)
+static void add_needs(struct attempt *attempt, uint32_t g, struct quota_probe *probe)
 {
     const struct quota_node *node = &attempt->shape->queue->node;
     struct str flavor = attempt_chosen(attempt, g)->name;
@@ -369,34 +418,26 @@ static void add_needs(struct attempt *attempt, uint32_t g, struct quota_probe *p
                 continue;
             }
             is_any_short = true;
-            probe->items = arena_grow(&attempt->core->scratch, probe->items, probe->count, capacity,
-                                      sizeof(struct probe_item));
             probe->items[probe->count++] =
                 (struct probe_item){.flavor = flavor, .resource = demand->resource, .asked = asked};
         }
     }
 }
 
-void evaluate_needs(struct core *core, struct shape *shape, struct quota_probe *ret_probe)
+bool evaluate_ask(struct core *core, struct shape *shape, uint32_t combination,
+                  struct quota_probe *ret_ask, struct quota_probe *ret_needs)
 {
-    *ret_probe = (struct quota_probe){.level = 0};
     struct attempt attempt;
-    if (!attempt_begin(core, shape, &attempt)) {
-        return;
+    if (!choose(core, shape, combination, &attempt) || !may_have_flavors(&attempt)) {
+        return false;
     }
     const struct gang_size *size = &shape->sets[0].size;
     attempt.count = size->is_partial_allowed ? size->min_count : size->pods;
-    uint32_t capacity = 0;
+    *ret_ask = *ret_needs = (struct quota_probe){.level = 0};
+    fill_probe(&attempt, 0, ret_ask);
+    ret_needs->items = ARENA_ARRAY(&core->scratch, struct probe_item, attempt.demand_count + 1);
     for (uint32_t g = 0; g < attempt.group_count; g++) {
-        const struct resource_group *group =
-            &attempt.object->spec.resource_groups.items[attempt.groups[g]];
-        for (attempt.choice[g] = 0; attempt.choice[g] < group->flavors.count; attempt.choice[g]++) {
-            struct evaluation evaluation = {.has_fit = false};
-            struct str name = attempt_chosen(&attempt, g)->name;
-            if (attempt_check_flavor(&attempt, name, &evaluation).reason == REASON_NONE) {
-                add_needs(&attempt, g, ret_probe, &capacity);
-            }
-        }
-        attempt.choice[g] = 0;
+        add_needs(&attempt, g, ret_needs);
     }
+    return true;
 }

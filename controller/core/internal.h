@@ -355,6 +355,7 @@ struct evaluation {
     struct fit_result fit;
     bool has_fit;
     uint32_t level;           /* of borrowing */
+    uint32_t combination;     /* of flavors, by its number in the queue's order */
     struct evidence evidence; /* texts in the scratch arena */
 };
 
@@ -374,9 +375,17 @@ struct quota_probe {
 };
 
 void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *ret_probe);
-/* The accounts that stand in the way, on all flavors that the pods may have: those that are too
- * short, or, on a flavor with quota enough, all that the gang asks for. */
-void evaluate_needs(struct core *core, struct shape *shape, struct quota_probe *ret_probe);
+
+/* The combinations of flavors that are judged; 0: none can be. */
+uint32_t evaluate_combination_count(struct core *core, struct shape *shape);
+/* The same verdict on one combination alone; without evidence. */
+void evaluate_combination(struct core *core, struct shape *shape, uint32_t combination,
+                          struct evaluation *ret_evaluation);
+/* What the gang (its smallest admissible part) asks of that combination; false: its pods can't have
+ * it. `needs`: the accounts that stand in the way, which are those that are too short, or, on a
+ * flavor with quota enough, all that the gang asks for. */
+bool evaluate_ask(struct core *core, struct shape *shape, uint32_t combination,
+                  struct quota_probe *ret_ask, struct quota_probe *ret_needs);
 
 /* -- explain.c -------------------------------------------------------------------------------- */
 
@@ -394,31 +403,6 @@ void whatif_begin(struct core *core);
 void whatif_take_out(struct core *core, struct gang *gang);
 void whatif_put_back(struct core *core, struct gang *gang);
 void whatif_end(struct core *core); /* all have been put back */
-
-/* -- victims.c, preempt.c --------------------------------------------------------------------- */
-
-struct victims {
-    struct gang **items; /* in the scratch arena */
-    uint32_t count;
-    uint32_t capacity;
-};
-
-/* The smallest set of gangs to stop, and how the gang fits then; the set is empty if it fits as
- * soon as those are gone that stop for it already. False: there is none, or it has only to wait.
- * Leaves in gang->look_again_ms when a candidate's protection ends (0: none has one). */
-bool victims_find(struct core *core, struct gang *gang, struct victims *ret_victims,
-                  struct evaluation *ret_evaluation);
-
-/* Finds victims for the gang, stops them and reserves their room for it; false: there are none. */
-bool preempt(struct core *core, struct gang *gang, enum reason reason);
-/* Those of its victims that still hold something. */
-uint32_t preempt_victims_left(const struct core *core, const struct gang *gang);
-/* It no longer wants the room, or has waited too long for it. */
-void preempt_abort(struct core *core, struct gang *gang);
-/* Admits the gangs whose victims have all stopped. */
-void preempt_finish_ready(struct core *core);
-/* Takes up the transactions that a restart has interrupted. */
-void preempt_restore(struct core *core);
 
 /* -- decide.c --------------------------------------------------------------------------------- */
 

@@ -7,14 +7,14 @@
  *
  * While it is Reserved the gang is charged and its places are promised beside what its victims
  * still hold, so nobody else gets what comes free. victims.c chooses the victims. */
-#include "internal.h"
+#include "preempt.h"
 
 #include "tallyman/base/limits.h"
 
 /* -- the transaction -----------------------------------------------------------------------------
  */
 
-static bool can_be_helped(enum reason reason)
+bool preempt_can_help(enum reason reason)
 {
     switch ((int)reason) {
     case REASON_QUOTA_EXHAUSTED:
@@ -40,6 +40,7 @@ static void reserve_for(struct core *core, struct gang *gang, const struct evalu
     gang->admitted_ms = core->now_ms;
     ledger_reserve(core, gang, &evaluation->reserve);
     gang->reserved_shape = gang->shape;
+    gang->reserved_combination = evaluation->combination;
     gang->reserved_until_ms = core->now_ms + PREEMPTION_TIMEOUT_MS;
     gang_set_state(core, gang, GANG_RESERVED, "Preempts");
     gang_mark_unbound(core, gang);
@@ -49,14 +50,16 @@ static void reserve_for(struct core *core, struct gang *gang, const struct evalu
 bool preempt(struct core *core, struct gang *gang, enum reason reason)
 {
     const struct queue_preemption *policy = queue_preemption_policy(gang->queue);
-    if (!can_be_helped(reason) || !(is_set_other_than_never(policy->within_queue) ||
-                                    is_set_other_than_never(policy->reclaim_within_cohort))) {
+    bool fits = reason == REASON_NONE;
+    if (!(preempt_can_help(reason) || (fits && fungible_may_preempt_first(gang->queue))) ||
+        !(is_set_other_than_never(policy->within_queue) ||
+          is_set_other_than_never(policy->reclaim_within_cohort))) {
         return false;
     }
     struct victims victims;
     struct evaluation evaluation;
-    if (!victims_find(core, gang, &victims, &evaluation)) {
-        gang_set_timer(core, gang, gang->look_again_ms);
+    if (!victims_find(core, gang, fits, &victims, &evaluation)) {
+        gang_set_timer(core, gang, fits ? 0 : gang->look_again_ms);
         return false;
     }
     reserve_for(core, gang, &evaluation);
@@ -104,7 +107,10 @@ static bool finish(struct core *core, struct gang *gang)
     arena_reset(&core->scratch);
     whatif_begin(core);
     whatif_take_out(core, gang);
-    evaluate_shape(core, gang->shape, &evaluation);
+    evaluate_combination(core, gang->shape, gang->reserved_combination, &evaluation);
+    if (evaluation.verdict.reason != REASON_NONE) {
+        evaluate_shape(core, gang->shape, &evaluation);
+    }
     whatif_put_back(core, gang);
     whatif_end(core);
     enum reason reason = evaluation.verdict.reason;
@@ -112,7 +118,7 @@ static bool finish(struct core *core, struct gang *gang)
         ledger_release(core, gang);
         gang->reserved_shape = NULL;
         patch_admit(core, gang, &evaluation);
-    } else if (!can_be_helped(reason) && reason != REASON_RESERVED_FOR_OTHER) {
+    } else if (!preempt_can_help(reason) && reason != REASON_RESERVED_FOR_OTHER) {
         preempt_abort(core, gang);
         gang_review(core, gang);
     } else {
@@ -141,6 +147,35 @@ void preempt_finish_ready(struct core *core)
 /* -- after a restart ------------------------------------------------------------------------------
  */
 
+/* The flavors that these victims stop for: the first that have room without them and none with
+ * them; else any that have room. */
+static void evaluate_without(struct core *core, struct gang *gang, const struct victims *victims,
+                             struct evaluation *ret_evaluation)
+{
+    uint32_t count = evaluate_combination_count(core, gang->shape);
+    for (uint32_t combination = 0; combination < count; combination++) {
+        struct evaluation beside;
+        evaluate_combination(core, gang->shape, combination, &beside);
+        for (uint32_t i = 0; i < victims->count; i++) {
+            whatif_take_out(core, victims->items[i]);
+        }
+        evaluate_combination(core, gang->shape, combination, ret_evaluation);
+        for (uint32_t i = 0; i < victims->count; i++) {
+            whatif_put_back(core, victims->items[i]);
+        }
+        if (ret_evaluation->verdict.reason == REASON_NONE && beside.verdict.reason != REASON_NONE) {
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < victims->count; i++) {
+        whatif_take_out(core, victims->items[i]);
+    }
+    evaluate_shape(core, gang->shape, ret_evaluation);
+    for (uint32_t i = 0; i < victims->count; i++) {
+        whatif_put_back(core, victims->items[i]);
+    }
+}
+
 static void restore_one(struct core *core, struct gang *gang)
 {
     struct evaluation evaluation;
@@ -151,15 +186,11 @@ static void restore_one(struct core *core, struct gang *gang)
         bool is_for = victim->state == GANG_SUSPENDING && victim->suspended != NULL &&
                       str_eq(victim->suspended->for_gang, gang->key);
         if (is_for) {
-            victims.items = arena_grow(&core->scratch, victims.items, victims.count,
-                                       &victims.capacity, sizeof(struct gang *));
-            victims.items[victims.count++] = victim;
-            whatif_take_out(core, victim);
+            victims_append(core, &victims, victim);
         }
     }
-    evaluate_shape(core, gang->shape, &evaluation);
+    evaluate_without(core, gang, &victims, &evaluation);
     for (uint32_t i = 0; i < victims.count; i++) {
-        whatif_put_back(core, victims.items[i]);
         str_drop(&victims.items[i]->stops_for);
         victims.items[i]->stops_for = str_own(gang->uid);
     }

@@ -4,6 +4,7 @@
  * decided about a Job while a write of ours to it isn't settled: sent and unanswered, or answered
  * and not yet shown by the watch. */
 #include "gate.h"
+#include "preempt.h"
 
 #include <assert.h>
 

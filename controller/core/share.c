@@ -85,3 +85,18 @@ int64_t share_of(const struct quota_node *branch, const struct quota_node *leaf,
     }
     return i128_clamp(dominant * 1000 / branch->weight_milli);
 }
+
+bool share_borrows(const struct quota_node *branch, const struct quota_node *leaf,
+                   const struct quota_probe *more)
+{
+    for (uint32_t i = 0; i < more->count; i++) {
+        const struct probe_item *item = &more->items[i];
+        const struct quota_cell *cell = quota_cell_find(branch, item->flavor, item->resource);
+        i128 used = cell == NULL ? 0 : cell->used;
+        i128 own = cell == NULL ? 0 : cell->subtree;
+        if (used + carried(leaf, branch, item) > own) {
+            return true;
+        }
+    }
+    return false;
+}

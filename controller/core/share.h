@@ -13,3 +13,7 @@ bool share_is_on(const struct quota_node *root);
  * `leaf` in or below it; `more` may be NULL. */
 int64_t share_of(const struct quota_node *branch, const struct quota_node *leaf,
                  const struct quota_probe *more);
+/* Whether the branch, with `more` at the queue `leaf` in or below it, uses more than its own quota
+ * of any of that. */
+bool share_borrows(const struct quota_node *branch, const struct quota_node *leaf,
+                   const struct quota_probe *more);

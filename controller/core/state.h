@@ -341,6 +341,7 @@ struct gang {
     struct str stop_why;             /* owned; the sentence to it */
     struct str stops_for;            /* owned; uid of the gang that it makes room for */
     struct shape *reserved_shape;    /* what its victims stop for; borrowed */
+    uint32_t reserved_combination;   /* of flavors */
     int64_t reserved_until_ms;
     bool wakes_preemptors;  /* one would have stopped it, but for our write on its way */
     int64_t look_again_ms;  /* a gang that it could stop is protected until then; 0: none is */

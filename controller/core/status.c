@@ -15,23 +15,13 @@ static void name_field(struct text *text, bool is_set, const char *field)
     }
 }
 
-static bool is_other(struct str value, const char *default_value)
-{
-    return str_is_set(value) && !str_eq_c(value, default_value);
-}
-
 /* The fields that the user set and whose behaviour isn't there yet. */
 static struct str queue_unsupported(struct arena *arena, const struct queue_spec *spec)
 {
     struct text text;
     text_init(&text, arena, 600);
-    const struct flavor_fungibility *fungibility = spec->flavor_fungibility;
     name_field(&text, str_eq_c(spec->queueing_strategy, "Backfill"), "queueingStrategy: Backfill");
     name_field(&text, spec->starvation_bound.is_set, "starvationBound");
-    name_field(&text,
-               fungibility != NULL && (is_other(fungibility->when_can_preempt, "TryNextFlavor") ||
-                                       str_is_set(fungibility->preference)),
-               "flavorFungibility");
     name_field(&text, spec->fair_sharing != NULL && spec->fair_sharing->half_life.is_set,
                "fairSharing.halfLife");
     name_field(&text, spec->default_runtime.is_set, "defaultRuntime");

@@ -1,5 +1,5 @@
 /* verdict.c - why a gang isn't running: its own state first, then what its shape was told. */
-#include "internal.h"
+#include "preempt.h"
 
 #include "tallyman/base/time_text.h"
 

@@ -4,9 +4,12 @@
  * Who may be stopped is Kueue's rule (pkg/scheduler/preemption): in the own queue by withinQueue;
  * in other queues of the tree by reclaimWithinCohort, as long as their branch borrows and the gang
  * stays within its own branch's quota; with borrowWithinCohort it may borrow, from lower priorities
- * up to the threshold. Before anybody is stopped it is shown that the gang fits afterwards: quota,
+ * up to the threshold. Where fair sharing is on the shares decide instead (victims_fair.c). Before
+ * anybody is stopped it is shown that the gang fits afterwards: quota,
  * nodes and devices. */
-#include "internal.h"
+#include "victims.h"
+
+#include "share.h"
 
 #include <assert.h>
 
@@ -26,7 +29,7 @@ static bool may_within_queue(const struct gang *gang, const struct gang *victim)
     return false;
 }
 
-static bool may_reclaim(const struct gang *gang, const struct gang *victim)
+bool victims_may_reclaim(const struct gang *gang, const struct gang *victim)
 {
     const struct queue_preemption *policy = queue_preemption_policy(gang->queue);
     if (str_eq_c(policy->reclaim_within_cohort, "Any")) {
@@ -64,7 +67,7 @@ static bool is_borrowing(const struct quota_node *node, const struct gang *victi
 }
 
 /* The lowest node above both; NULL: they stand in different trees. */
-static const struct quota_node *common_node(const struct quota_node *a, const struct quota_node *b)
+const struct quota_node *victims_common_node(const struct quota_node *a, const struct quota_node *b)
 {
     while (a != NULL && b != NULL && a != b) {
         if (a->depth >= b->depth) {
@@ -78,11 +81,11 @@ static const struct quota_node *common_node(const struct quota_node *a, const st
 
 /* Another queue's gang may be taken while each branch that it stands in, up to where the two
  * queues' branches meet, uses more than its own quota. */
-static bool is_lent_to(const struct gang *gang, const struct gang *victim,
-                       const struct quota_probe *needs)
+bool victims_is_lent_to(const struct gang *gang, const struct gang *victim,
+                        const struct quota_probe *needs)
 {
     const struct quota_node *node = &victim->reservation->queue->node;
-    const struct quota_node *top = common_node(node, &gang->queue->node);
+    const struct quota_node *top = victims_common_node(node, &gang->queue->node);
     for (; top != NULL && node != top; node = node->parent) {
         if (!is_borrowing(node, victim, needs)) {
             return false;
@@ -91,17 +94,17 @@ static bool is_lent_to(const struct gang *gang, const struct gang *victim,
     return top != NULL;
 }
 
-/* How many steps the gang's own branch is above its queue, where it meets the victim's. */
+/* The height of the gang's own branch where it meets the victim's: as quota_borrow_level() counts.
+ */
 static uint32_t branch_level(const struct gang *gang, const struct gang *victim)
 {
     const struct quota_node *top =
-        common_node(&victim->reservation->queue->node, &gang->queue->node);
-    uint32_t level = 0;
-    for (const struct quota_node *node = &gang->queue->node; node->parent != top;
-         node = node->parent) {
-        level++;
+        victims_common_node(&victim->reservation->queue->node, &gang->queue->node);
+    const struct quota_node *node = &gang->queue->node;
+    while (node->parent != top) {
+        node = node->parent;
     }
-    return level;
+    return node->height;
 }
 
 static bool is_protected(const struct core *core, const struct gang *victim)
@@ -122,7 +125,7 @@ static bool is_wanted(const struct gang *gang, const struct gang *victim,
     if (victim->reservation->queue == gang->queue) {
         return may_within_queue(gang, victim);
     }
-    return may_reclaim(gang, victim) && is_lent_to(gang, victim, needs);
+    return victims_may_reclaim(gang, victim) && victims_is_lent_to(gang, victim, needs);
 }
 
 /* One that can't be stopped just yet leaves word to look again. */
@@ -165,8 +168,8 @@ static i128 lost_work(const struct core *core, const struct gang *victim)
 }
 
 /* Other queues first, lower priority, least lost work, latest admitted, uid. */
-static int compare_victims(const struct core *core, const struct gang *preemptor,
-                           const struct gang *a, const struct gang *b)
+int victims_compare(const struct core *core, const struct gang *preemptor, const struct gang *a,
+                    const struct gang *b)
 {
     bool a_own = a->reservation->queue == preemptor->queue;
     bool b_own = b->reservation->queue == preemptor->queue;
@@ -194,7 +197,7 @@ static void add_victim(struct core *core, const struct gang *preemptor, struct v
     list->items = arena_grow(&core->scratch, list->items, list->count, &list->capacity,
                              sizeof(struct gang *));
     uint32_t at = list->count++;
-    while (at > 0 && compare_victims(core, preemptor, victim, list->items[at - 1]) < 0) {
+    while (at > 0 && victims_compare(core, preemptor, victim, list->items[at - 1]) < 0) {
         list->items[at] = list->items[at - 1];
         at--;
     }
@@ -217,21 +220,9 @@ static struct victims find_candidates(struct core *core, struct gang *gang,
 /* -- the smallest sufficient set ----------------------------------------------------------------
  */
 
-#define LEVEL_ANY UINT32_MAX
-
-struct search {
-    struct gang *gang;
-    const struct quota_probe *needs;
-    uint32_t level_max;  /* how far up the gang may borrow with these victims */
-    uint32_t from_level; /* of other queues only those whose branch meets the gang's so far up */
-    bool is_own_only;
-    bool has_threshold; /* borrowWithinCohort: borrowing only at the cost of such priorities */
-    int64_t threshold;
-};
-
-static bool fits(struct core *core, const struct search *search, struct evaluation *evaluation)
+bool victims_fit(struct core *core, const struct search *search, struct evaluation *evaluation)
 {
-    evaluate_shape(core, search->gang->shape, evaluation);
+    evaluate_combination(core, search->gang->shape, search->combination, evaluation);
     return evaluation->verdict.reason == REASON_NONE && evaluation->level <= search->level_max;
 }
 
@@ -247,10 +238,10 @@ static bool still_allowed(const struct search *search, const struct gang *victim
         return true;
     }
     return !search->is_own_only && branch_level(search->gang, victim) >= search->from_level &&
-           is_lent_to(search->gang, victim, search->needs);
+           victims_is_lent_to(search->gang, victim, search->needs);
 }
 
-static void append(struct core *core, struct victims *victims, struct gang *victim)
+void victims_append(struct core *core, struct victims *victims, struct gang *victim)
 {
     victims->items = arena_grow(&core->scratch, victims->items, victims->count, &victims->capacity,
                                 sizeof(struct gang *));
@@ -272,8 +263,8 @@ static bool take_out_until_fit(struct core *core, struct search *search,
             search->level_max = level < search->level_max ? level : search->level_max;
         }
         whatif_take_out(core, victim);
-        append(core, victims, victim);
-        if (fits(core, search, evaluation)) {
+        victims_append(core, victims, victim);
+        if (victims_fit(core, search, evaluation)) {
             return true;
         }
     }
@@ -287,7 +278,7 @@ static void fill_back(struct core *core, const struct search *search, struct vic
         struct gang *victim = victims->items[i - 1];
         struct evaluation evaluation;
         whatif_put_back(core, victim);
-        if (fits(core, search, &evaluation)) {
+        if (victims_fit(core, search, &evaluation)) {
             for (uint32_t j = i - 1; j + 1 < victims->count; j++) {
                 victims->items[j] = victims->items[j + 1];
             }
@@ -324,7 +315,7 @@ static bool search_victims(struct core *core, struct search search,
     if (is_found) {
         fill_back(core, &search, victims);
         is_found = victims->count > 0 && rule_holds(core, &search, victims) &&
-                   fits(core, &search, evaluation);
+                   victims_fit(core, &search, evaluation);
     }
     for (uint32_t i = 0; i < victims->count; i++) {
         whatif_put_back(core, victims->items[i]);
@@ -383,22 +374,32 @@ static bool search_cohort(struct core *core, struct search search, const struct 
     return false;
 }
 
-static bool search_all(struct core *core, struct gang *gang, struct victims *victims,
-                       struct evaluation *evaluation)
+bool victims_search(struct core *core, struct gang *gang, uint32_t combination,
+                    struct victims *ret_victims, struct evaluation *ret_evaluation)
 {
+    struct quota_probe ask;
     struct quota_probe needs;
-    evaluate_needs(core, gang->shape, &needs);
+    if (!evaluate_ask(core, gang->shape, combination, &ask, &needs)) {
+        return false;
+    }
     struct victims candidates = find_candidates(core, gang, &needs);
-    struct search search = {.gang = gang, .needs = &needs};
+    struct search search = {.gang = gang,
+                            .combination = combination,
+                            .needs = &needs,
+                            .ask = &ask,
+                            .level_max = LEVEL_ANY};
     if (candidates.count == 0) {
         return false;
     }
-    if (search_cohort(core, search, &candidates, victims, evaluation)) {
+    const struct quota_node *root = quota_root(&gang->queue->node);
+    if (root->queue == NULL && share_is_on(root)) {
+        return victims_find_fair(core, &search, &candidates, ret_victims, ret_evaluation);
+    }
+    if (search_cohort(core, search, &candidates, ret_victims, ret_evaluation)) {
         return true;
     }
     search.is_own_only = true;
-    search.level_max = LEVEL_ANY;
-    return search_victims(core, search, &candidates, victims, evaluation);
+    return search_victims(core, search, &candidates, ret_victims, ret_evaluation);
 }
 
 /* Those that stop already, for this gang or for another: their room is on its way. */
@@ -415,27 +416,32 @@ static struct victims take_out_stopping(struct core *core, const struct gang *ga
         const struct gang *other = gang_find(core, victim->stops_for);
         if (other == gang || (other != NULL && other->state == GANG_RESERVED)) {
             *ret_own += other == gang ? 1 : 0;
-            append(core, &stopping, victim);
+            victims_append(core, &stopping, victim);
             whatif_take_out(core, victim);
         }
     }
     return stopping;
 }
 
-bool victims_find(struct core *core, struct gang *gang, struct victims *ret_victims,
+bool victims_find(struct core *core, struct gang *gang, bool fits, struct victims *ret_victims,
                   struct evaluation *ret_evaluation)
 {
     *ret_victims = (struct victims){.count = 0};
     gang->look_again_ms = 0;
     whatif_begin(core);
     uint32_t own = 0;
-    struct victims stopping = take_out_stopping(core, gang, &own);
+    struct victims stopping = {.count = 0};
     bool is_found = false;
-    struct search nobody = {.gang = gang, .level_max = LEVEL_ANY};
-    if (stopping.count > 0 && fits(core, &nobody, ret_evaluation)) {
+    if (!fits) {
+        stopping = take_out_stopping(core, gang, &own);
+    }
+    if (stopping.count > 0) {
+        evaluate_shape(core, gang->shape, ret_evaluation);
+    }
+    if (stopping.count > 0 && ret_evaluation->verdict.reason == REASON_NONE) {
         is_found = own > 0; /* else it has only to wait until they are gone */
     } else {
-        is_found = search_all(core, gang, ret_victims, ret_evaluation);
+        is_found = fungible_search(core, gang, ret_victims, ret_evaluation);
     }
     for (uint32_t i = 0; i < stopping.count; i++) {
         whatif_put_back(core, stopping.items[i]);

@@ -1,0 +1,46 @@
+/* victims.h - between victims.c and victims_fair.c: one search for the gangs to stop. */
+#pragma once
+
+#include "preempt.h"
+
+#define LEVEL_ANY UINT32_MAX
+
+struct search {
+    struct gang *gang;
+    uint32_t combination;            /* of flavors: the one that is searched */
+    const struct quota_probe *needs; /* the accounts that stand in the way */
+    const struct quota_probe *ask;   /* all that it asks for, at least */
+    uint32_t level_max;              /* how far up the gang may borrow with these victims */
+    uint32_t from_level; /* of other queues only those whose branch meets the gang's so far up */
+    bool is_own_only;
+    bool has_threshold; /* borrowWithinCohort: borrowing only at the cost of such priorities */
+    int64_t threshold;
+};
+
+/* The lowest node above both; NULL: they stand in different trees. */
+const struct quota_node *victims_common_node(const struct quota_node *a,
+                                             const struct quota_node *b);
+/* Whether each branch that the victim's queue stands in, up to where it meets the gang's, uses more
+ * than its own quota of something that the victim holds and the gang needs. */
+bool victims_is_lent_to(const struct gang *gang, const struct gang *victim,
+                        const struct quota_probe *needs);
+/* reclaimWithinCohort of the gang's queue. */
+bool victims_may_reclaim(const struct gang *gang, const struct gang *victim);
+/* Other queues first, lower priority, least lost work, latest admitted, uid. Total. */
+int victims_compare(const struct core *core, const struct gang *preemptor, const struct gang *a,
+                    const struct gang *b);
+bool victims_fit(struct core *core, const struct search *search, struct evaluation *evaluation);
+
+/* The smallest set of gangs to stop so that the gang fits on that combination of flavors. Within a
+ * what-if; leaves it as it was. */
+bool victims_search(struct core *core, struct gang *gang, uint32_t combination,
+                    struct victims *ret_victims, struct evaluation *ret_evaluation);
+
+/* fungible.c: over all combinations. Within a what-if; leaves it as it was. */
+bool fungible_search(struct core *core, struct gang *gang, struct victims *ret_victims,
+                     struct evaluation *ret_evaluation);
+
+/* victims_fair.c: by fair sharing. Within a what-if; leaves it as it was. */
+bool victims_find_fair(struct core *core, const struct search *search,
+                       const struct victims *candidates, struct victims *victims,
+                       struct evaluation *evaluation);
