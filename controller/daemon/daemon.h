@@ -1,7 +1,8 @@
 /* daemon.h - the controller as a process: one loop, one core, and the real ports around them.
  *
- * run.c starts and stops it, kube_port.c carries writes to the API server and events from it,
- * store_port.c keeps the journal and the ledger, telemetry.c counts and logs. */
+ * run.c starts and stops it, leader.c lets one replica of several decide, kube_port.c carries
+ * writes to the API server and events from it, store_port.c keeps the journal and the ledger,
+ * telemetry.c counts and logs. */
 #pragma once
 
 #include <stdio.h>
@@ -13,15 +14,19 @@
 #include "tallyman/http/server.h"
 #include "tallyman/kube/client.h"
 #include "tallyman/kube/informer.h"
+#include "tallyman/kube/lease.h"
 #include "tallyman/kube/retry.h"
 #include "tallyman/store/store.h"
 
 struct daemon_options {
-    struct str kubeconfig;    /* absent: KUBECONFIG, the pod's account, ~/.kube/config */
-    struct str context;       /* absent: the current one */
-    struct str store_dir;     /* absent: nothing is kept */
-    struct str http_listen;   /* absent: no HTTP */
-    const char *journal_file; /* NULL: none; events and decisions as lines, for `replay` */
+    struct str kubeconfig;      /* absent: KUBECONFIG, the pod's account, ~/.kube/config */
+    struct str context;         /* absent: the current one */
+    struct str store_dir;       /* absent: nothing is kept */
+    struct str http_listen;     /* absent: no HTTP */
+    bool is_alone;              /* no leader election */
+    struct str lease_namespace; /* absent: tallyman-system */
+    struct str identity;        /* absent: host name and a random part */
+    const char *journal_file;   /* NULL: none; events and decisions as lines, for `replay` */
     enum log_level log_level;
 };
 
@@ -40,6 +45,7 @@ struct telemetry {
     struct metric *malformed;
     struct metric *store_degraded;
     struct metric *writes_waiting;
+    struct metric *leader;
 };
 
 struct daemon {
@@ -51,6 +57,7 @@ struct daemon {
     struct kube_config *config;
     struct kube_client *client;
     struct kube_informer *informers[KIND_COUNT];
+    struct kube_lease *lease; /* NULL: alone, or not begun */
     struct store *store;
     struct store_batch *batch; /* what the next commit takes */
     struct http_server *http;
@@ -67,11 +74,28 @@ struct daemon {
     uint64_t event_serial;
     uint32_t closing; /* parts that haven't closed yet */
     bool is_stopping;
-    bool is_ready;
+    bool is_ready;   /* all kinds are listed: it decides, or could at once */
+    bool is_leading; /* or alone */
     int exit_status;
 };
 
+/* -- run.c -- */
+
+void daemon_stop(struct daemon *daemon, int exit_status);
+
+/* -- leader.c -- */
+
+/* Stands for leader, or leads at once if it is alone. */
+void leader_open(struct daemon *daemon);
+/* False: another replica may lead by now; the daemon is stopping. Ask before every write. */
+bool leader_may_write(struct daemon *daemon);
+/* Gives the lease back; on_closed is called later, or at once if there is none. */
+void leader_close(struct daemon *daemon, void (*on_closed)(void *ctx));
+
 /* -- kube_port.c -- */
+
+/* What was listed while another replica led is told to the driver now, which then decides. */
+void kube_port_lead(struct daemon *daemon);
 
 void kube_port_write(void *ctx, const struct driver_write *write); /* ctx: struct daemon */
 void kube_port_open_informers(struct daemon *daemon);

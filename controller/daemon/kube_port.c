@@ -86,6 +86,9 @@ static void write_event(struct daemon *daemon, const struct effect *effect, stru
 void kube_port_write(void *ctx, const struct driver_write *write)
 {
     struct daemon *daemon = ctx;
+    if (!leader_may_write(daemon)) {
+        return; /* the process is about to end */
+    }
     const struct effect *effect = write->effect;
     struct flight *flight = MEM_NEW(struct flight);
     *flight = (struct flight){
@@ -142,6 +145,14 @@ static void on_object(void *ctx, enum watch_event_type type, const struct object
     }
 }
 
+static void tell_ready(struct daemon *daemon)
+{
+    log_line(&daemon->log, LOG_INFO,
+             daemon->is_leading ? "all kinds are listed; deciding"
+                                : "all kinds are listed; standing by",
+             NULL);
+}
+
 static void on_complete(struct daemon *daemon, enum object_kind kind, const char *how)
 {
     if ((daemon->synced_kinds & (1u << kind)) != 0) {
@@ -150,14 +161,28 @@ static void on_complete(struct daemon *daemon, enum object_kind kind, const char
     daemon->synced_kinds |= 1u << kind;
     struct log_field fields[] = {LOG_STR("kind", str_from_c(kind_info(kind)->name)), {.key = NULL}};
     log_line(&daemon->log, LOG_DEBUG, how, fields);
-    driver_synced(daemon->driver, kind);
+    if (daemon->is_leading) {
+        driver_synced(daemon->driver, kind);
+    }
     bool is_all = true;
     for (int k = KIND_NONE + 1; k < KIND_COUNT; k++) {
         is_all = is_all && (daemon->synced_kinds & (1u << k)) != 0;
     }
     if (is_all && !daemon->is_ready) {
         daemon->is_ready = true;
-        log_line(&daemon->log, LOG_INFO, "all kinds are listed; deciding", NULL);
+        tell_ready(daemon);
+    }
+}
+
+void kube_port_lead(struct daemon *daemon)
+{
+    for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
+        if ((daemon->synced_kinds & (1u << kind)) != 0) {
+            driver_synced(daemon->driver, (enum object_kind)kind);
+        }
+    }
+    if (daemon->is_ready) {
+        tell_ready(daemon);
     }
 }
 

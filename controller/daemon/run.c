@@ -24,13 +24,15 @@ static const char usage[] =
     "      --context NAME     a context of it (default: the current one)\n"
     "      --store DIR        keeps history there: ledger and decision journal\n"
     "      --http ADDR        serves /healthz, /readyz and /metrics, e.g. 127.0.0.1:8080\n"
+    "      --identity NAME    of this replica in the Lease; unique (default: host name and a\n"
+    "                         random part)\n"
+    "      --lease-namespace NS  where the Lease `tallyman` is (default: tallyman-system)\n"
+    "      --no-leader-election  for one process that is surely alone\n"
     "      --journal FILE     appends every event and decision, for `tallyman replay`\n"
     "      --log-level LEVEL  debug, info (default), warn or error\n"
     "\n"
     "SIGTERM or SIGINT stops it in order. Exit status: 0 stopped, 1 it could not go on,\n"
     "2 the command line is wrong.\n";
-
-static void stop(struct daemon *daemon, int exit_status);
 
 /* -- ports --------------------------------------------------------------------------------------
  */
@@ -125,7 +127,7 @@ static void begin(struct daemon *daemon)
     if (rc.code == RC_CONFLICT) {
         /* Another controller is at work here: two must never run. */
         log_line(&daemon->log, LOG_ERROR, "the store belongs to another process", fields);
-        stop(daemon, 1);
+        daemon_stop(daemon, 1);
         return;
     }
     if (rc_failed(rc)) {
@@ -135,6 +137,7 @@ static void begin(struct daemon *daemon)
                  fields);
     }
     uv_timer_start(&daemon->flush_timer, on_flush, DAEMON_FLUSH_MS, DAEMON_FLUSH_MS);
+    leader_open(daemon);
     kube_port_open_informers(daemon);
 }
 
@@ -247,16 +250,9 @@ static void on_part_closed(void *ctx)
     }
 }
 
-static void stop(struct daemon *daemon, int exit_status)
+static void close_parts(void *ctx)
 {
-    if (daemon->is_stopping) {
-        return;
-    }
-    daemon->is_stopping = true;
-    daemon->is_ready = false;
-    daemon->exit_status = exit_status;
-    uv_timer_stop(&daemon->wake_timer);
-    uv_timer_stop(&daemon->start_timer);
+    struct daemon *daemon = ctx;
     daemon->closing = 1;
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         if (daemon->informers[kind] != NULL) {
@@ -271,12 +267,26 @@ static void stop(struct daemon *daemon, int exit_status)
     }
 }
 
+void daemon_stop(struct daemon *daemon, int exit_status)
+{
+    if (daemon->is_stopping) {
+        return;
+    }
+    daemon->is_stopping = true;
+    daemon->is_ready = false;
+    daemon->exit_status = exit_status;
+    uv_timer_stop(&daemon->wake_timer);
+    uv_timer_stop(&daemon->start_timer);
+    /* Nothing is written from now on, so that the next leader may begin while the rest closes. */
+    leader_close(daemon, close_parts);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct daemon *daemon = handle->data;
     struct log_field fields[] = {LOG_INT("signal", number), {.key = NULL}};
     log_line(&daemon->log, LOG_INFO, "stopping", fields);
-    stop(daemon, 0);
+    daemon_stop(daemon, 0);
 }
 
 /* -- the process --------------------------------------------------------------------------------
@@ -415,6 +425,15 @@ static int take_option(int option, struct daemon_options *options)
     case 'p':
         options->http_listen = str_from_c(optarg);
         return 0;
+    case 'i':
+        options->identity = str_from_c(optarg);
+        return 0;
+    case 'n':
+        options->lease_namespace = str_from_c(optarg);
+        return 0;
+    case 'a':
+        options->is_alone = true;
+        return 0;
     case 'j':
         options->journal_file = optarg;
         return 0;
@@ -441,6 +460,9 @@ int command_run(int argc, char **argv)
                                           {"context", required_argument, NULL, 'c'},
                                           {"store", required_argument, NULL, 's'},
                                           {"http", required_argument, NULL, 'p'},
+                                          {"identity", required_argument, NULL, 'i'},
+                                          {"lease-namespace", required_argument, NULL, 'n'},
+                                          {"no-leader-election", no_argument, NULL, 'a'},
                                           {"journal", required_argument, NULL, 'j'},
                                           {"log-level", required_argument, NULL, 'l'},
                                           {"help", no_argument, NULL, 'h'},

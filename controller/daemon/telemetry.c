@@ -66,6 +66,7 @@ static void collect(void *ctx)
                                str_from_c(code)};
         metric_add(telemetry->api_requests, labels, (int64_t)count->count);
     }
+    metric_set(telemetry->leader, NULL, daemon->is_leading ? 1 : 0);
     const struct driver_stats *stats = driver_stats(daemon->driver);
     metric_set(telemetry->writes_waiting, NULL,
                (int64_t)stats->job_writes_waiting + stats->other_writes_waiting);
@@ -112,6 +113,8 @@ void telemetry_open(struct daemon *daemon)
              .help = "1 while the store can't be written.");
     REGISTER(writes_waiting, .name = "tallyman_writes_waiting", .kind = METRIC_GAUGE,
              .help = "Writes to the API server that wait for their turn.");
+    REGISTER(leader, .name = "tallyman_leader", .kind = METRIC_GAUGE,
+             .help = "1 in the replica that decides, 0 in those that stand by.");
     metrics_add_collector(telemetry->metrics, collect, daemon);
 }
 

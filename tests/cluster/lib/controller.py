@@ -24,7 +24,9 @@ def free_port():
 class Controller:
     """`BIN run --kubeconfig F --store DIR --http 127.0.0.1:PORT …`, its log appended to a file.
 
-    The log and the store outlive a restart; `runs` counts the starts."""
+    The log and the store outlive a restart; `runs` counts the starts. All controllers have one
+    identity unless a test gives others: a killed one is followed at once, as a StatefulSet's pod
+    is by itself."""
 
     def __init__(self, binary, kubeconfig, store, log, arguments=(), env=None):
         self.binary, self.kubeconfig = pathlib.Path(binary), kubeconfig
@@ -42,7 +44,7 @@ class Controller:
         self.store.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         command = [self.binary, "run", "--kubeconfig", self.kubeconfig, "--store", self.store,
-                   "--http", f"127.0.0.1:{self.port}", *self.arguments]
+                   "--http", f"127.0.0.1:{self.port}", "--identity", "suite", *self.arguments]
         with open(self.log, "ab") as log:
             log.write(f"---- start {self.runs + 1}: {' '.join(map(str, command))}\n".encode())
             log.flush()
@@ -98,6 +100,12 @@ class Controller:
             self.kill9()
             raise AssertionError(f"the controller didn't end within {timeout_s} s of SIGTERM. The "
                                  f"end of its log:\n{self.log_tail()}") from None
+
+    def wait_ended(self, timeout_s):
+        """Its exit status, when a test has brought it to end on its own."""
+        status = self.process.wait(timeout_s)
+        self._is_ended_by_us = True
+        return status
 
     def finish(self):
         """Stops it at the end of a test, which fails if the controller had ended on its own, or

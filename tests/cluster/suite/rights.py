@@ -76,12 +76,13 @@ def test_the_controller_has_the_rights_it_needs_and_no_other(context):
 def test_the_lease_is_one_of_the_controllers_own_namespace(context):
     cluster, lease = context.cluster, ("coordination.k8s.io", "leases")
     context.session.install(cluster)
-    for verb in ("get", "update", "patch"):
+    for verb in ("get", "update"):
         assert _controller_may(cluster, verb, *lease, "tallyman-system", "tallyman"), verb
         assert not _controller_may(cluster, verb, *lease, "tallyman-system", "other"), verb
         assert not _controller_may(cluster, verb, *lease, "kube-system", "tallyman"), verb
     assert _controller_may(cluster, "create", *lease, "tallyman-system")
     assert not _controller_may(cluster, "create", *lease, "kube-system")
+    assert not _controller_may(cluster, "patch", *lease, "tallyman-system", "tallyman")
     assert not _controller_may(cluster, "delete", *lease, "tallyman-system", "tallyman")
 
 
