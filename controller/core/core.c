@@ -95,6 +95,8 @@ static void become_ready(struct core *core)
         gang = next;
     }
     preempt_restore(core);
+    core->has_restored = true;
+    preempt_withdraw_requests(core);
     admissions_check(core);
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {

@@ -37,7 +37,7 @@ static enum decision gang_decision(const struct gang *gang, const struct verdict
         return DECISION_EVICT;
     }
     if (gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING) {
-        return DECISION_KEEP;
+        return str_is_set(gang->stops_for) ? DECISION_EVICT : DECISION_KEEP;
     }
     if (gang->state == GANG_HELD || verdict->reason == REASON_HELD) {
         return DECISION_HELD;

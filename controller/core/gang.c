@@ -10,7 +10,7 @@
  *
  * Invariant: a gang holds a reservation exactly while it is Admitted or Running, or while it is
  * Suspending and had one; the reservation goes with its last pod. */
-#include "internal.h"
+#include "preempt.h"
 
 #include <assert.h>
 
@@ -307,6 +307,9 @@ void gang_job_gone(struct core *core, struct gang *gang)
 
 void gang_free(struct core *core, struct gang *gang)
 {
+    if (gang->state == GANG_RESERVED && core->is_ready) {
+        preempt_let_go(core, gang);
+    }
     admission_withdraw(core, gang);
     gang_dequeue(core, gang);
     core->reserved_count -= gang->state == GANG_RESERVED ? 1 : 0;
@@ -341,6 +344,7 @@ void gang_free(struct core *core, struct gang *gang)
     str_drop(&gang->refusal);
     str_drop(&gang->stop_why);
     str_drop(&gang->stops_for);
+    str_drop(&gang->request_for);
     mem_free(gang);
     if (queue != NULL) {
         queue_free_if_unused(core, queue);

@@ -453,6 +453,8 @@ void patch_suspend(struct core *core, struct gang *gang, const char *cause, stru
 /* A victim, for the sake of that gang; and the Event about it, once. */
 void patch_suspend_for(struct core *core, struct gang *victim, const struct gang *gang);
 void patch_tell_victim(struct core *core, struct gang *victim, const struct gang *gang);
+/* Asks for a checkpoint since then, for the gang of that key; absent: takes that back. */
+void patch_checkpoint(struct core *core, struct gang *gang, struct str since, struct str for_key);
 void patch_restore(struct core *core, struct gang *gang, bool sets_hold);
 struct effect *effect_new(struct core *core, enum effect_kind kind);
 void note_event(struct core *core, const struct gang *gang, bool is_warning, const char *reason,

@@ -1,5 +1,5 @@
 /* job.c - what a Job says, read into its gang. */
-#include "internal.h"
+#include "preempt.h"
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/time_text.h"
@@ -218,11 +218,18 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     gang->template_selector = string_map_own(&job->spec.pod_template.spec.node_selector);
     gang->checkpoint_ms = 0;
     (void)time_parse_rfc3339(job_annotation(job, ANNOTATION_CHECKPOINT), &gang->checkpoint_ms);
+    gang->request_ms = 0;
+    (void)time_parse_rfc3339(job_annotation(job, ANNOTATION_CHECKPOINT_REQUEST), &gang->request_ms);
+    str_drop(&gang->request_for);
+    gang->request_for = str_own(job_annotation(job, ANNOTATION_CHECKPOINT_FOR));
     gang->is_elastic_index = is_elastic_index(job);
     gang->template_tolerations = job->spec.pod_template.spec.tolerations.count;
     struct gang_size size = {.pods = 0};
     str_drop(&gang->invalid);
     struct str trouble = size_trouble(core, job, &size);
+    struct str bad_grace = checkpoint_read_grace(
+        core, job_annotation(job, ANNOTATION_CHECKPOINT_GRACE), &gang->grace_ms);
+    trouble = str_is_set(trouble) ? trouble : bad_grace;
     trouble = str_is_set(trouble) ? trouble : flag_trouble(core, job);
     gang->invalid = str_own(str_is_set(trouble) ? trouble : unsupported_trouble(core, job));
     gang->size = size;

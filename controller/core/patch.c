@@ -208,6 +208,7 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
     patch->suspend = (struct opt_bool){true, false};
     patch->record = record_text(core, gang, evaluation);
     patch->removes_suspended = gang->suspended != NULL;
+    patch->removes_checkpoint = gang->request_ms != 0;
     if (evaluation->reserve.count < gang->size.pods) {
         patch->parallelism = (struct opt_int){true, evaluation->reserve.count};
         patch->sets_completions = gang->is_elastic_index;
@@ -280,6 +281,14 @@ void patch_tell_victim(struct core *core, struct gang *victim, const struct gang
                             STR_ARG(gang->queue->name), (long long)gang->priority));
 }
 
+void patch_checkpoint(struct core *core, struct gang *gang, struct str since, struct str for_key)
+{
+    struct job_patch *patch = &patch_new(core, gang, PATCH_CHECKPOINT)->patch;
+    patch->checkpoint_request = arena_copy_str(core->out->arena, since);
+    patch->checkpoint_for = arena_copy_str(core->out->arena, for_key);
+    patch->removes_checkpoint = !str_is_set(since);
+}
+
 static void restore_selector(struct core *core, const struct gang *gang, struct job_patch *patch)
 {
     uint32_t capacity = 0;
@@ -311,6 +320,7 @@ void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
     struct job_patch *patch = &effect->patch;
     patch->removes_record = true;
     patch->removes_suspended = gang->suspended != NULL;
+    patch->removes_checkpoint = gang->request_ms != 0;
     patch->sets_hold = sets_hold;
     restore_selector(core, gang, patch);
     restore_parallelism(gang, patch);
@@ -332,6 +342,8 @@ static const char *purpose_text(enum job_patch_purpose purpose)
         return "suspend";
     case PATCH_RESTORE:
         return "put back the template of";
+    case PATCH_CHECKPOINT:
+        return "ask for a checkpoint of";
     }
     return "";
 }

@@ -34,14 +34,20 @@ static bool is_set_other_than_never(struct str policy)
     return str_is_set(policy) && !str_eq_c(policy, "Never");
 }
 
-static void reserve_for(struct core *core, struct gang *gang, const struct evaluation *evaluation)
+static void reserve_for(struct core *core, struct gang *gang, const struct victims *victims,
+                        const struct evaluation *evaluation)
 {
+    int64_t grace_ms = 0;
+    for (uint32_t i = 0; i < victims->count; i++) {
+        int64_t asked_ms = victims->items[i]->grace_ms;
+        grace_ms = asked_ms > grace_ms ? asked_ms : grace_ms;
+    }
     gang_dequeue(core, gang);
     gang->admitted_ms = core->now_ms;
     ledger_reserve(core, gang, &evaluation->reserve);
     gang->reserved_shape = gang->shape;
     gang->reserved_combination = evaluation->combination;
-    gang->reserved_until_ms = core->now_ms + PREEMPTION_TIMEOUT_MS;
+    gang->reserved_until_ms = core->now_ms + grace_ms + PREEMPTION_TIMEOUT_MS;
     gang_set_state(core, gang, GANG_RESERVED, "Preempts");
     gang_mark_unbound(core, gang);
     gang_set_timer(core, gang, gang->reserved_until_ms);
@@ -62,14 +68,9 @@ bool preempt(struct core *core, struct gang *gang, enum reason reason)
         gang_set_timer(core, gang, fits ? 0 : gang->look_again_ms);
         return false;
     }
-    reserve_for(core, gang, &evaluation);
+    reserve_for(core, gang, &victims, &evaluation);
     for (uint32_t i = 0; i < victims.count; i++) {
-        struct gang *victim = victims.items[i];
-        victim->stops_for = str_own(gang->uid);
-        victim->memory.evictions++;
-        gang_remember(core, victim);
-        patch_suspend_for(core, victim, gang);
-        patch_tell_victim(core, victim, gang);
+        checkpoint_begin(core, victims.items[i], gang);
     }
     return true;
 }
@@ -84,14 +85,20 @@ uint32_t preempt_victims_left(const struct core *core, const struct gang *gang)
     return left;
 }
 
-void preempt_abort(struct core *core, struct gang *gang)
+void preempt_let_go(struct core *core, const struct gang *gang)
 {
     struct gang *victim;
     RB_FOREACH (victim, gang_holder_tree, &core->holders) {
         if (str_is_set(victim->stops_for) && str_eq(victim->stops_for, gang->uid)) {
             str_drop(&victim->stops_for); /* what stops already goes on stopping */
+            (void)checkpoint_withdraw(core, victim);
         }
     }
+}
+
+void preempt_abort(struct core *core, struct gang *gang)
+{
+    preempt_let_go(core, gang);
     ledger_release(core, gang);
     gang->reserved_shape = NULL;
     gang_set_state(core, gang, GANG_PENDING, "PreemptionEnded");
@@ -147,6 +154,26 @@ void preempt_finish_ready(struct core *core)
 /* -- after a restart ------------------------------------------------------------------------------
  */
 
+/* Of a gang that holds something and has been stopped for another, or asked to; else absent. */
+static struct str beneficiary_key(const struct gang *victim)
+{
+    bool is_up = victim->state == GANG_ADMITTED || victim->state == GANG_RUNNING;
+    if (victim->reservation == NULL || str_is_set(victim->stops_for)) {
+        return STR_NONE;
+    }
+    if (victim->state == GANG_SUSPENDING && victim->suspended != NULL) {
+        return victim->suspended->for_gang;
+    }
+    return is_up && victim->request_ms != 0 ? victim->request_for : STR_NONE;
+}
+
+static void review_asked(struct core *core, const struct victims *victims)
+{
+    for (uint32_t i = 0; i < victims->count; i++) {
+        gang_review(core, victims->items[i]);
+    }
+}
+
 /* The flavors that these victims stop for: the first that have room without them and none with
  * them; else any that have room. */
 static void evaluate_without(struct core *core, struct gang *gang, const struct victims *victims,
@@ -183,9 +210,7 @@ static void restore_one(struct core *core, struct gang *gang)
     whatif_begin(core);
     struct gang *victim;
     RB_FOREACH (victim, gang_holder_tree, &core->holders) {
-        bool is_for = victim->state == GANG_SUSPENDING && victim->suspended != NULL &&
-                      str_eq(victim->suspended->for_gang, gang->key);
-        if (is_for) {
+        if (str_eq(beneficiary_key(victim), gang->key)) {
             victims_append(core, &victims, victim);
         }
     }
@@ -196,9 +221,11 @@ static void restore_one(struct core *core, struct gang *gang)
     }
     whatif_end(core);
     if (victims.count > 0 && evaluation.verdict.reason == REASON_NONE) {
-        reserve_for(core, gang, &evaluation);
+        reserve_for(core, gang, &victims, &evaluation);
+        review_asked(core, &victims);
     } else if (victims.count > 0) {
         (void)preempt(core, gang, evaluation.verdict.reason); /* some had not been stopped yet */
+        review_asked(core, &victims);
     }
 }
 
@@ -207,16 +234,26 @@ void preempt_restore(struct core *core)
     struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
     for (; gang != NULL; gang = RB_NEXT(gang_order_tree, &core->gang_order, gang)) {
         struct gang *beneficiary = NULL;
-        bool is_victim = gang->state == GANG_SUSPENDING && gang->reservation != NULL &&
-                         gang->suspended != NULL && str_is_set(gang->suspended->for_gang);
-        if (!is_victim) {
+        struct str key = beneficiary_key(gang);
+        if (!str_is_set(key)) {
             continue;
         }
-        struct str key = gang->suspended->for_gang;
         HASH_FIND(hh_key, core->gangs_by_key, key.ptr, (unsigned)key.len, beneficiary);
         if (beneficiary != NULL && beneficiary->state == GANG_PENDING && beneficiary->is_in_queue) {
             quota_relink(core);
             restore_one(core, beneficiary);
         }
+    }
+}
+
+void preempt_withdraw_requests(struct core *core)
+{
+    struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
+    while (gang != NULL) {
+        struct gang *next = RB_NEXT(gang_order_tree, &core->gang_order, gang);
+        if (gang->request_ms != 0 && !str_is_set(gang->stops_for)) {
+            gang_review(core, gang);
+        }
+        gang = next;
     }
 }

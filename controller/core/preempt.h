@@ -25,11 +25,32 @@ bool fungible_may_preempt_first(const struct queue_state *queue);
 /* Finds victims for the gang, stops them and reserves their room for it; false: there are none, or
  * it had better take what fits now (`reason` REASON_NONE). */
 bool preempt(struct core *core, struct gang *gang, enum reason reason);
+/* -- checkpoint.c: before a gang is stopped for another -----------------------------------------
+ */
+
+/* The grace that the annotation gives, at most CHECKPOINT_GRACE_MAX_MS; what is wrong with it, or
+ * absent, in the scratch arena. */
+struct str checkpoint_read_grace(struct core *core, struct str text, int64_t *ret_grace_ms);
+/* The victim, idle, is to stop for that gang: asked for a checkpoint first if it can write one. */
+void checkpoint_begin(struct core *core, struct gang *victim, const struct gang *gang);
+/* It still runs, and the gang still waits: stops it when it has saved or is out of grace. */
+void checkpoint_go_on(struct core *core, struct gang *victim, const struct gang *gang);
+/* Nobody waits for its room: takes the request back; true: a write is on its way. */
+bool checkpoint_withdraw(struct core *core, struct gang *victim);
+struct verdict checkpoint_verdict(const struct gang *gang, struct arena *arena);
+
+/* -- preempt.c ------------------------------------------------------------------------------------
+ */
+
 /* Those of its victims that still hold something. */
 uint32_t preempt_victims_left(const struct core *core, const struct gang *gang);
+/* Those that stop for it, or are asked to, do so no longer. */
+void preempt_let_go(struct core *core, const struct gang *gang);
 /* It no longer wants the room, or has waited too long for it. */
 void preempt_abort(struct core *core, struct gang *gang);
 /* Admits the gangs whose victims have all stopped. */
 void preempt_finish_ready(struct core *core);
 /* Takes up the transactions that a restart has interrupted. */
 void preempt_restore(struct core *core);
+/* After that: requests for a checkpoint that are nobody's any more are taken back. */
+void preempt_withdraw_requests(struct core *core);

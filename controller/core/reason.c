@@ -46,6 +46,10 @@ static const struct reason_info reasons[REASON_COUNT] = {
                                     "It starts when the gangs that make room have stopped.", false},
     [REASON_WAITING_FOR_TERMINATION] = {"WaitingForTermination", ACTION_WAIT,
                                         "Its own last pods have to stop first.", false},
+    [REASON_CHECKPOINT_REQUESTED] = {"CheckpointRequested", ACTION_WAIT,
+                                     "It writes a checkpoint, stops, and goes on by itself when "
+                                     "there is room again.",
+                                     false},
     [REASON_WAITING_FOR_CHECK] = {"WaitingForCheck", ACTION_WAIT,
                                   "It starts when the admission check has passed.", false},
     [REASON_INVALID] = {"Invalid", ACTION_CHANGE_JOB, "Correct what the message names.", true},

@@ -195,19 +195,19 @@ static void review_readiness(struct core *core, struct gang *gang)
     patch_suspend(core, gang, "PodsReadyTimeout", why);
 }
 
-/* A victim whose suspension didn't come about (somebody changed the Job first): once more, while
- * the gang that it makes room for still wants that. */
+/* A victim that was asked for a checkpoint, or whose suspension didn't come about (somebody changed
+ * the Job first): while the gang that it makes room for still wants that. */
 static bool review_victim(struct core *core, struct gang *gang)
 {
     if (!str_is_set(gang->stops_for)) {
-        return false;
+        return checkpoint_withdraw(core, gang);
     }
     const struct gang *beneficiary = gang_find(core, gang->stops_for);
     if (beneficiary == NULL || beneficiary->state != GANG_RESERVED) {
         str_drop(&gang->stops_for);
-        return false;
+        return checkpoint_withdraw(core, gang);
     }
-    patch_suspend_for(core, gang, beneficiary);
+    checkpoint_go_on(core, gang, beneficiary);
     return true;
 }
 

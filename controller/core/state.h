@@ -9,19 +9,22 @@
 
 #include "tallyman/api/pod_request.h"
 
-#define LABEL_QUEUE                 "tallyman.dev/queue"
-#define LABEL_PRIORITY_CLASS        "tallyman.dev/priority-class"
-#define ANNOTATION_ADMISSION        "tallyman.dev/admission"
-#define ANNOTATION_SUSPENDED        "tallyman.dev/suspended"
-#define ANNOTATION_HOLD             "tallyman.dev/hold"
-#define ANNOTATION_PARTIAL          "tallyman.dev/partial"
-#define ANNOTATION_CHECKPOINT       "tallyman.dev/last-checkpoint"
-#define ANNOTATION_MIN_COUNT_SOURCE "tallyman.dev/min-count-source"
-#define KEY_STOP_POLICY             "tallyman.dev/stop-policy"
-#define LABEL_HOSTNAME              "kubernetes.io/hostname"
-#define QUEUE_FINALIZER             "tallyman.dev/in-use"
-#define FLAVOR_DEFAULT              "default"
-#define RESOURCE_PODS               "pods"
+#define LABEL_QUEUE                   "tallyman.dev/queue"
+#define LABEL_PRIORITY_CLASS          "tallyman.dev/priority-class"
+#define ANNOTATION_ADMISSION          "tallyman.dev/admission"
+#define ANNOTATION_SUSPENDED          "tallyman.dev/suspended"
+#define ANNOTATION_HOLD               "tallyman.dev/hold"
+#define ANNOTATION_PARTIAL            "tallyman.dev/partial"
+#define ANNOTATION_CHECKPOINT         "tallyman.dev/last-checkpoint"
+#define ANNOTATION_CHECKPOINT_GRACE   "tallyman.dev/checkpoint-grace"
+#define ANNOTATION_CHECKPOINT_REQUEST "tallyman.dev/checkpoint-request"
+#define ANNOTATION_CHECKPOINT_FOR     "tallyman.dev/checkpoint-for"
+#define ANNOTATION_MIN_COUNT_SOURCE   "tallyman.dev/min-count-source"
+#define KEY_STOP_POLICY               "tallyman.dev/stop-policy"
+#define LABEL_HOSTNAME                "kubernetes.io/hostname"
+#define QUEUE_FINALIZER               "tallyman.dev/in-use"
+#define FLAVOR_DEFAULT                "default"
+#define RESOURCE_PODS                 "pods"
 
 #define ADMISSION_ID_BIT (1ull << 62)
 
@@ -346,6 +349,10 @@ struct gang {
     bool wakes_preemptors;  /* one would have stopped it, but for our write on its way */
     int64_t look_again_ms;  /* a gang that it could stop is protected until then; 0: none is */
     int64_t checkpoint_ms;  /* annotation last-checkpoint; 0: none */
+    int64_t grace_ms;       /* annotation checkpoint-grace; 0: it stops at once */
+    int64_t request_ms;     /* annotation checkpoint-request; 0: none stands on the Job */
+    struct str request_for; /* owned; annotation checkpoint-for: "namespace/name" */
+    bool is_stop_counted;   /* since it has had stops_for */
     int64_t short_since_ms; /* fewer than min-count ready since; 0: whole */
 
     /* our own write on its way: no decision about the Job until the watch has shown it */
@@ -408,6 +415,7 @@ struct core {
     uint64_t next_admission_id;
     uint32_t synced_kinds; /* bit per object_kind */
     bool is_ready;         /* all kinds have been listed */
+    bool has_restored;     /* and what a restart interrupted is taken up */
     struct arena scratch;  /* reset before each step */
     struct effects *out;   /* of the step that runs; NULL between steps */
 

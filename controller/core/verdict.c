@@ -104,6 +104,10 @@ struct verdict gang_verdict(const struct core *core, const struct gang *gang, st
         return reserved_verdict(core, gang, arena);
     case GANG_ADMITTED:
     case GANG_RUNNING:
+        if (str_is_set(gang->stops_for)) {
+            return checkpoint_verdict(gang, arena);
+        }
+        break;
     case GANG_FINISHED:
         break;
     }

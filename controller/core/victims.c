@@ -410,7 +410,7 @@ static struct victims take_out_stopping(struct core *core, const struct gang *ga
     struct gang *victim;
     *ret_own = 0;
     RB_FOREACH (victim, gang_holder_tree, &core->holders) {
-        if (victim->state != GANG_SUSPENDING || !str_is_set(victim->stops_for)) {
+        if (!str_is_set(victim->stops_for)) {
             continue;
         }
         const struct gang *other = gang_find(core, victim->stops_for);

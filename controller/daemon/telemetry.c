@@ -128,9 +128,10 @@ static const char *effect_name(const struct effect *effect)
 {
     switch (effect->kind) {
     case EFFECT_PATCH_JOB:
-        return effect->patch.purpose == PATCH_ADMIT     ? "admit"
-               : effect->patch.purpose == PATCH_SUSPEND ? "suspend"
-                                                        : "restore";
+        return effect->patch.purpose == PATCH_ADMIT        ? "admit"
+               : effect->patch.purpose == PATCH_SUSPEND    ? "suspend"
+               : effect->patch.purpose == PATCH_CHECKPOINT ? "ask for a checkpoint"
+                                                           : "restore";
     case EFFECT_WRITE_ADMISSION:
         return "write admission";
     case EFFECT_DELETE_ADMISSION:

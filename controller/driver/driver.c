@@ -122,6 +122,8 @@ static void copy_patch(struct arena *arena, struct job_patch *patch)
 {
     patch->record = arena_copy_str(arena, patch->record);
     patch->suspended = arena_copy_str(arena, patch->suspended);
+    patch->checkpoint_request = arena_copy_str(arena, patch->checkpoint_request);
+    patch->checkpoint_for = arena_copy_str(arena, patch->checkpoint_for);
     struct string_pair *pairs = patch->node_selector.items;
     patch->node_selector.items =
         ARENA_ARRAY(arena, struct string_pair, patch->node_selector.count + 1);

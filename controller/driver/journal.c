@@ -59,8 +59,10 @@ struct str journal_event_line(struct arena *arena, const struct event *event)
 static void describe_patch(struct text *text, const struct effect *effect)
 {
     const struct job_patch *patch = &effect->patch;
-    static const char *const purposes[] = {
-        [PATCH_ADMIT] = "admit", [PATCH_SUSPEND] = "suspend", [PATCH_RESTORE] = "restore"};
+    static const char *const purposes[] = {[PATCH_ADMIT] = "admit",
+                                           [PATCH_SUSPEND] = "suspend",
+                                           [PATCH_RESTORE] = "restore",
+                                           [PATCH_CHECKPOINT] = "checkpoint"};
     text_addf(text, "%s " STR_FMT "/" STR_FMT " uid=" STR_FMT, purposes[patch->purpose],
               STR_ARG(effect->namespace_name), STR_ARG(effect->name), STR_ARG(effect->uid));
     if (str_is_set(patch->record)) {
@@ -68,6 +70,10 @@ static void describe_patch(struct text *text, const struct effect *effect)
     }
     if (str_is_set(patch->suspended)) {
         text_addf(text, " suspended=" STR_FMT, STR_ARG(patch->suspended));
+    }
+    if (str_is_set(patch->checkpoint_request)) {
+        text_addf(text, " since=" STR_FMT " for=" STR_FMT, STR_ARG(patch->checkpoint_request),
+                  STR_ARG(patch->checkpoint_for));
     }
     for (uint32_t i = 0; i < patch->node_selector.count; i++) {
         text_addf(text, " " STR_FMT "=" STR_FMT, STR_ARG(patch->node_selector.items[i].key),

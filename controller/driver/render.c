@@ -20,6 +20,13 @@ static void render_annotations(struct json_writer *writer, const struct job_patc
         json_key(writer, "tallyman.dev/suspended");
         patch->removes_suspended ? json_null(writer) : json_string(writer, patch->suspended);
     }
+    if (patch->removes_checkpoint || str_is_set(patch->checkpoint_request)) {
+        json_key(writer, "tallyman.dev/checkpoint-request");
+        patch->removes_checkpoint ? json_null(writer)
+                                  : json_string(writer, patch->checkpoint_request);
+        json_key(writer, "tallyman.dev/checkpoint-for");
+        patch->removes_checkpoint ? json_null(writer) : json_string(writer, patch->checkpoint_for);
+    }
     if (patch->sets_hold) {
         put_text(writer, "tallyman.dev/hold", STR("true"));
     }

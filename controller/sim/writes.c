@@ -29,6 +29,12 @@ static void patch_annotations(struct sim *sim, const struct job_patch *patch,
         *map = api_map_with(sim, map, STR(ANNOTATION_SUSPENDED),
                             patch->removes_suspended ? STR_NONE : patch->suspended);
     }
+    if (str_is_set(patch->checkpoint_request) || patch->removes_checkpoint) {
+        *map = api_map_with(sim, map, STR("tallyman.dev/checkpoint-request"),
+                            patch->removes_checkpoint ? STR_NONE : patch->checkpoint_request);
+        *map = api_map_with(sim, map, STR("tallyman.dev/checkpoint-for"),
+                            patch->removes_checkpoint ? STR_NONE : patch->checkpoint_for);
+    }
     if (patch->sets_hold) {
         *map = api_map_with(sim, map, STR(ANNOTATION_HOLD), STR("true"));
     }

@@ -50,6 +50,10 @@ void apply_patch(struct scenario *s, struct job *job, const struct job_patch *pa
 {
     set_annotation(s, job, "tallyman.dev/admission", patch->record, patch->removes_record);
     set_annotation(s, job, "tallyman.dev/suspended", patch->suspended, patch->removes_suspended);
+    set_annotation(s, job, "tallyman.dev/checkpoint-request", patch->checkpoint_request,
+                   patch->removes_checkpoint);
+    set_annotation(s, job, "tallyman.dev/checkpoint-for", patch->checkpoint_for,
+                   patch->removes_checkpoint);
     set_annotation(s, job, "tallyman.dev/hold", patch->sets_hold ? STR("true") : STR_NONE, false);
     struct pod_spec *spec = &job->spec.pod_template.spec;
     bool is_template_fixed = job->status.start_time.is_set;

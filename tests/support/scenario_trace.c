@@ -72,6 +72,9 @@ static void trace_patch(struct scenario *s, const struct job_patch *patch)
                   STR_ARG(((const struct suspended_record *)value)->cause));
         break;
     }
+    case PATCH_CHECKPOINT:
+        text_addf(&s->trace, ": %s", patch->removes_checkpoint ? "no checkpoint" : "checkpoint");
+        break;
     case PATCH_RESTORE:
         text_addf(&s->trace, ": restore%s", patch->sets_hold ? ", hold" : "");
         break;

@@ -60,8 +60,9 @@
 #define READY_REFRESH_MS               10000 /* how many pods are ready, while more are to come */
 #define JOB_WRITES_IN_FLIGHT_MAX       64
 #define ADMISSION_WRITES_IN_FLIGHT_MAX 32
-#define PREEMPTION_TIMEOUT_MS          600000 /* then the freed room is given up */
-#define WRITE_ARENA_FIRST_BYTES        512    /* of a write that waits; there may be one per Job */
+#define CHECKPOINT_GRACE_MAX_MS        3600000 /* a longer checkpoint-grace counts as this */
+#define PREEMPTION_TIMEOUT_MS          600000  /* then the freed room is given up */
+#define WRITE_ARENA_FIRST_BYTES        512     /* of a write that waits; there may be one per Job */
 #define WRITE_RETRIES_MAX              10
 #define WRITE_RETRY_BASE_MS            500
 #define WRITE_RETRY_MAX_MS             60000

@@ -64,7 +64,7 @@ enum effect_kind {
     EFFECT_LEDGER,           /* `transition`; no answer */
 };
 
-enum job_patch_purpose { PATCH_ADMIT = 1, PATCH_SUSPEND, PATCH_RESTORE };
+enum job_patch_purpose { PATCH_ADMIT = 1, PATCH_SUSPEND, PATCH_RESTORE, PATCH_CHECKPOINT };
 
 /* One merge PATCH of a Job. Absent members are left alone. */
 struct job_patch {
@@ -74,6 +74,9 @@ struct job_patch {
     bool removes_record;
     struct str suspended; /* annotation tallyman.dev/suspended */
     bool removes_suspended;
+    struct str checkpoint_request;   /* annotations tallyman.dev/checkpoint-request: since when, */
+    struct str checkpoint_for;       /* and tallyman.dev/checkpoint-for: for which gang */
+    bool removes_checkpoint;         /* both */
     bool sets_hold;                  /* annotation tallyman.dev/hold: "true" */
     struct string_map node_selector; /* an absent value removes the key */
     bool sets_tolerations;           /* the whole list; empty removes it */

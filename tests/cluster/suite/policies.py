@@ -176,7 +176,8 @@ def test_nobody_else_writes_what_the_controller_writes(context):
     _create(cluster, manifests.job("waits", namespace, pods=1, queue="gold"),
             manifests.job("runs", namespace, pods=1, queue="gold"))
     _admit(cluster, namespace, "runs")
-    for key in (RECORD, "tallyman.dev/suspended", "tallyman.dev/checkpoint-request"):
+    for key in (RECORD, "tallyman.dev/suspended", "tallyman.dev/checkpoint-request",
+                "tallyman.dev/checkpoint-for"):
         text = f"annotation {key} is written by Tallyman alone"
         forged = {"metadata": {"annotations": {key: "{}"}}}
         for name in ("waits", "runs"):

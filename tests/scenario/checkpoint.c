@@ -1,0 +1,246 @@
+/* A gang that can save its work is asked to before it is stopped for another: it stops when it has
+ * saved or is out of grace, whichever is first, and resumes later in its old place. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+
+#define GRACE "tallyman.dev/checkpoint-grace"
+#define SAVED "tallyman.dev/last-checkpoint"
+#define ASKED "tallyman.dev/checkpoint-request"
+
+static const char *annotation(struct scenario *s, const char *job, const char *key)
+{
+    struct str value = string_map_get(&scenario_job(s, job)->meta.annotations, key);
+    return str_is_set(value) ? value.ptr : "";
+}
+
+/* A queue of 4 that `low`, whole and with a grace of 60 s, fills; `high` wants it all. */
+static void given_both(struct scenario *s)
+{
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n", "cpu=4");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "low", "q", "pods=4 cpu=1 priority=low created=0");
+    job_annotated(s, "low", GRACE, "60s");
+    scenario_start(s);
+    gang_starts(s, "low", "n n n n");
+    expect_state(s, "low", "Running");
+    at(s, 10000);
+    given_job(s, "high", "q", "pods=4 cpu=1 priority=high created=10000");
+}
+
+static void it_is_asked_and_stops_when_it_has_saved(void **state)
+{
+    struct scenario *s = *state;
+    given_both(s);
+    expect_state(s, "low", "Running CheckpointRequested");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    assert_string_equal(annotation(s, "low", ASKED), "2026-11-30T12:00:10Z");
+    at(s, 30000);
+    expect_state(s, "low", "Running CheckpointRequested");
+    job_annotated(s, "low", SAVED, "2026-11-30T12:00:09Z"); /* before it was asked */
+    expect_state(s, "low", "Running CheckpointRequested");
+    job_annotated(s, "low", SAVED, "2026-11-30T12:00:25Z");
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    gang_stops(s, "low");
+    expect_state(s, "high", "Admitted");
+    assert_string_equal(annotation(s, "low", ASKED), "");
+}
+
+static void it_stops_when_it_is_out_of_grace(void **state)
+{
+    struct scenario *s = *state;
+    given_both(s);
+    at(s, 69000);
+    expect_state(s, "low", "Running CheckpointRequested");
+    at(s, 70000);
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    gang_stops(s, "low");
+    expect_state(s, "high", "Admitted");
+}
+
+static void it_resumes_in_its_old_place(void **state)
+{
+    struct scenario *s = *state;
+    given_both(s);
+    given_job(s, "later", "q", "pods=4 cpu=1 priority=low created=500");
+    job_annotated(s, "low", SAVED, "2026-11-30T12:00:10Z");
+    gang_stops(s, "low");
+    gang_starts(s, "high", "n n n n");
+    job_finishes(s, "high");
+    expect_state(s, "low", "Admitted");
+    expect_state(s, "later", "Pending QuotaExhausted");
+    gang_starts(s, "low", "n n n n");
+    expect_state(s, "low", "Running");
+}
+
+static void the_request_goes_when_nobody_waits_for_it(void **state)
+{
+    struct scenario *s = *state;
+    given_both(s);
+    job_deleted_now(s, "high");
+    expect_state(s, "low", "Running");
+    assert_string_equal(annotation(s, "low", ASKED), "");
+    at(s, 200000);
+    expect_state(s, "low", "Running");
+}
+
+static void the_reserved_gang_waits_for_the_grace_and_then_some(void **state)
+{
+    struct scenario *s = *state;
+    given_both(s);
+    job_annotated(s, "low", GRACE, "59m");
+    at(s, 58 * 60 * 1000);
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    expect_state(s, "low", "Running CheckpointRequested");
+}
+
+static void a_restart_takes_it_up(void **state)
+{
+    struct scenario *s = *state;
+    given_both(s);
+    at(s, 20000);
+    restart(s, WITHOUT_ADMISSIONS);
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    expect_state(s, "low", "Running CheckpointRequested");
+    assert_string_equal(annotation(s, "low", ASKED), "2026-11-30T12:00:10Z");
+    at(s, 69000);
+    expect_state(s, "low", "Running CheckpointRequested");
+    at(s, 70000);
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    gang_stops(s, "low");
+    expect_state(s, "high", "Admitted");
+}
+
+static void a_restart_takes_back_what_nobody_waits_for(void **state)
+{
+    struct scenario *s = *state;
+    given_both(s);
+    writes_are_manual(s, true);
+    job_deleted_now(s, "high");
+    writes_are_manual(s, false);
+    restart(s, WITH_ADMISSIONS);
+    expect_state(s, "low", "Running");
+    assert_string_equal(annotation(s, "low", ASKED), "");
+}
+
+static void a_request_that_conflicts_is_made_again(void **state)
+{
+    struct scenario *s = *state;
+    given_both(s);
+    job_deleted_now(s, "high");
+    writes_are_manual(s, true);
+    given_job(s, "high2", "q", "pods=4 cpu=1 priority=high created=11000");
+    job_annotated(s, "low", "example.com/x", "y");
+    write_conflict(s, "low");
+    assert_true(write_is_out(s, "low"));
+    write_ok(s, "low", true);
+    writes_are_manual(s, false);
+    expect_state(s, "low", "Running CheckpointRequested");
+    assert_string_equal(annotation(s, "low", ASKED), "2026-11-30T12:00:10Z");
+}
+
+static void no_grace_no_request(void **state)
+{
+    struct scenario *s = *state;
+    given_both(s);
+    job_deleted_now(s, "high");
+    job_annotated(s, "low", GRACE, "0s");
+    given_job(s, "high2", "q", "pods=4 cpu=1 priority=high created=11000");
+    expect_state(s, "low", "Suspending WaitingForTermination");
+}
+
+/* What isn't whole has nothing to save. */
+static void a_gang_that_is_not_whole_is_not_asked(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n", "cpu=4");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "low", "q", "pods=4 cpu=1 priority=low created=0");
+    job_annotated(s, "low", GRACE, "60s");
+    scenario_start(s);
+    pods_appear(s, "low", 4);
+    given_job(s, "high", "q", "pods=4 cpu=1 priority=high created=10");
+    expect_state(s, "low", "Suspending WaitingForTermination");
+}
+
+static void the_device_of_one_that_was_asked_goes_to_the_other(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_class(s, "gpu.example.com", "device.driver == 'gpu.example.com'");
+    given_node(s, "n", "cpu=8");
+    given_devices(s, "n", "gpu-0");
+    given_template(s, "one", "gpu.example.com", 1);
+    given_queue(s, "q", "cpu=8 gpu.example.com=1 within=LowerPriority");
+    given_job(s, "low", "q", "pods=1 cpu=1 template=one priority=low created=0");
+    job_annotated(s, "low", GRACE, "60s");
+    scenario_start(s);
+    gang_starts(s, "low", "n");
+    pod_claims(s, "low-0", "one", "n/gpu-0");
+    at(s, 10000);
+    given_job(s, "high", "q", "pods=1 cpu=1 template=one priority=high created=10000");
+    expect_state(s, "low", "Running CheckpointRequested");
+    job_annotated(s, "low", SAVED, "2026-11-30T12:00:10Z");
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    gang_stops(s, "low");
+    expect_state(s, "low", "Pending QuotaExhausted");
+}
+
+static void one_that_was_asked_and_ends_by_itself_makes_room(void **state)
+{
+    struct scenario *s = *state;
+    given_both(s);
+    job_finishes(s, "low");
+    expect_state(s, "high", "Admitted");
+}
+
+static void of_two_only_the_one_with_grace_is_asked(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n", "cpu=4");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "a", "q", "pods=2 cpu=1 priority=low created=0");
+    given_job(s, "b", "q", "pods=2 cpu=1 priority=low created=1");
+    job_annotated(s, "a", GRACE, "60s");
+    scenario_start(s);
+    gang_starts(s, "a", "n n");
+    gang_starts(s, "b", "n n");
+    at(s, 10000);
+    given_job(s, "high", "q", "pods=4 cpu=1 priority=high created=10000");
+    expect_state(s, "a", "Running CheckpointRequested");
+    expect_state(s, "b", "Suspending WaitingForTermination");
+    gang_stops(s, "b");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    at(s, 70000);
+    gang_stops(s, "a");
+    expect_state(s, "high", "Admitted");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(it_is_asked_and_stops_when_it_has_saved),
+        scenario_test(it_stops_when_it_is_out_of_grace),
+        scenario_test(it_resumes_in_its_old_place),
+        scenario_test(the_request_goes_when_nobody_waits_for_it),
+        scenario_test(the_reserved_gang_waits_for_the_grace_and_then_some),
+        scenario_test(a_restart_takes_it_up),
+        scenario_test(a_restart_takes_back_what_nobody_waits_for),
+        scenario_test(a_request_that_conflicts_is_made_again),
+        scenario_test(no_grace_no_request),
+        scenario_test(a_gang_that_is_not_whole_is_not_asked),
+        scenario_test(the_device_of_one_that_was_asked_goes_to_the_other),
+        scenario_test(one_that_was_asked_and_ends_by_itself_makes_room),
+        scenario_test(of_two_only_the_one_with_grace_is_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
