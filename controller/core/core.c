@@ -86,6 +86,7 @@ static void become_ready(struct core *core)
         return;
     }
     core->is_ready = true;
+    quota_relink(core); /* what gangs have used so far is counted by the trees */
     /* What is held is counted before the first decision. Freed gangs leave the tree, so the next
      * one is looked up by order. */
     struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);

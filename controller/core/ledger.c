@@ -2,7 +2,7 @@
  *
  * A named claim is charged once, to the earliest-admitted gang that holds it; when that one ends
  * the charge moves to the next oldest, so that the sum of the charges stays what is in use. */
-#include "internal.h"
+#include "history.h"
 
 #include <assert.h>
 
@@ -32,9 +32,10 @@ static void charges_free(struct charge_list *charges)
 }
 
 /* Adds `times` the charges to the queue's accounts; wakes those that a release is enough for. */
-static void charges_apply(struct core *core, struct queue_state *queue,
+static void charges_apply(struct core *core, const struct gang *gang, struct queue_state *queue,
                           const struct charge_list *charges, int64_t times)
 {
+    history_use(core, gang, queue, charges, times);
     for (uint32_t i = 0; i < charges->count; i++) {
         const struct charge *charge = &charges->items[i];
         quota_use(&queue->node, charge->flavor, charge->resource, (i128)charge->amount * times);
@@ -62,7 +63,7 @@ struct gang *ledger_claim_payer(const struct core *core, struct str claim_key)
 static void hold_pay(struct core *core, struct claim_hold *hold, int64_t sign)
 {
     if (hold != NULL) {
-        charges_apply(core, hold->gang->reservation->queue, &hold->charges, sign);
+        charges_apply(core, hold->gang, hold->gang->reservation->queue, &hold->charges, sign);
     }
 }
 
@@ -120,7 +121,7 @@ void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_r
     gang->reservation = reservation;
     RB_INSERT(gang_holder_tree, &core->holders, gang);
     request->queue->admitted_count++;
-    charges_apply(core, request->queue, &reservation->per_pod, request->count);
+    charges_apply(core, gang, request->queue, &reservation->per_pod, request->count);
     for (uint32_t i = 0; i < request->claim_count; i++) {
         struct claim_hold *hold = &reservation->claims[i];
         hold->key = str_own(request->claims[i].key);
@@ -135,7 +136,8 @@ void ledger_resize(struct core *core, struct gang *gang, int64_t count)
     struct reservation *reservation = gang->reservation;
     assert(reservation != NULL && count >= 0);
     if (count != reservation->count) {
-        charges_apply(core, reservation->queue, &reservation->per_pod, count - reservation->count);
+        charges_apply(core, gang, reservation->queue, &reservation->per_pod,
+                      count - reservation->count);
         reservation->count = count;
     }
 }
@@ -154,7 +156,7 @@ void ledger_release(struct core *core, struct gang *gang)
     if (reservation->claim_count > 0) {
         wake_reserved(core); /* who waited for this gang's pods to have the claim allocated */
     }
-    charges_apply(core, reservation->queue, &reservation->per_pod, -reservation->count);
+    charges_apply(core, gang, reservation->queue, &reservation->per_pod, -reservation->count);
     reservation->queue->admitted_count--;
     RB_REMOVE(gang_holder_tree, &core->holders, gang);
     struct queue_state *queue = reservation->queue;

@@ -3,10 +3,12 @@
  * Within a queue by priority, time and uid. Between the queues of a tree a gang that stays within
  * its quota goes before one that must borrow, and one that finds it in a lower subtree before one
  * that has to go further up, whether the quota is free right now or only to be reclaimed; where
- * fair sharing is on, then the one whose branch would have the lower weighted dominant share with
- * the gang in it, cohort by cohort from the leaves up; then priority, time, uid. Separate trees
+ * fair sharing is on, then the one whose branch has used less over time (where a half-life is set),
+ * then the one whose branch would have the lower weighted dominant share with the gang in it,
+ * cohort by cohort from the leaves up; then priority, time, uid. In a queue with a half-life of its
+ * own the namespaces go before priority in the same way, unless it is StrictFIFO. Separate trees
  * meet by priority, time, uid alone. */
-#include "share.h"
+#include "history.h"
 
 struct candidate {
     struct shape *shape; /* NULL: none */
@@ -14,9 +16,28 @@ struct candidate {
     struct quota_probe probe; /* what it would take, on the flavors that have the quota */
 };
 
+/* The ready shape that is next in the queue. */
+static struct shape *first_ready(const struct core *core, struct queue_state *queue)
+{
+    struct shape *best = RB_MIN(shape_tree, &queue->ready);
+    if (best == NULL || queue->node.half_life_ms == 0 || queue_is_strict(queue)) {
+        return best;
+    }
+    int64_t least = history_of_namespace(core, queue, best->namespace_name);
+    for (struct shape *shape = RB_NEXT(shape_tree, &queue->ready, best); shape != NULL;
+         shape = RB_NEXT(shape_tree, &queue->ready, shape)) {
+        int64_t used = history_of_namespace(core, queue, shape->namespace_name);
+        if (used < least) {
+            least = used;
+            best = shape;
+        }
+    }
+    return best;
+}
+
 static struct candidate candidate_of(struct core *core, struct queue_state *queue)
 {
-    struct candidate candidate = {.shape = RB_MIN(shape_tree, &queue->ready)};
+    struct candidate candidate = {.shape = first_ready(core, queue)};
     if (candidate.shape != NULL) {
         candidate.gang = RB_MIN(shape_gang_tree, &candidate.shape->gangs);
         evaluate_quota(core, candidate.shape, &candidate.probe);
@@ -25,13 +46,19 @@ static struct candidate candidate_of(struct core *core, struct queue_state *queu
 }
 
 /* Whether `b`, of the branch `branch_b`, goes before `a`. */
-static bool goes_before(const struct candidate *a, const struct quota_node *branch_a,
-                        const struct candidate *b, const struct quota_node *branch_b, bool by_share)
+static bool goes_before(const struct core *core, const struct candidate *a,
+                        const struct quota_node *branch_a, const struct candidate *b,
+                        const struct quota_node *branch_b, bool by_share)
 {
     if (a->probe.level != b->probe.level) {
         return b->probe.level < a->probe.level;
     }
     if (by_share) {
+        int64_t used_a = history_of_branch(core, branch_a);
+        int64_t used_b = history_of_branch(core, branch_b);
+        if (used_a != used_b) {
+            return used_b < used_a;
+        }
         int64_t share_a = share_of(branch_a, &a->shape->queue->node, &a->probe);
         int64_t share_b = share_of(branch_b, &b->shape->queue->node, &b->probe);
         if (share_a != share_b) {
@@ -51,7 +78,8 @@ static struct candidate best_of(struct core *core, struct quota_node *node, bool
     for (struct quota_node *child = node->children; child != NULL; child = child->next_sibling) {
         struct candidate candidate = best_of(core, child, by_share);
         if (candidate.shape != NULL &&
-            (best.shape == NULL || goes_before(&best, best_branch, &candidate, child, by_share))) {
+            (best.shape == NULL ||
+             goes_before(core, &best, best_branch, &candidate, child, by_share))) {
             best = candidate;
             best_branch = child;
         }
@@ -72,9 +100,9 @@ struct shape *order_next(struct core *core)
             continue;
         }
         root->seen_in = core->order_round;
-        struct candidate candidate =
-            root->queue != NULL ? (struct candidate){.shape = RB_MIN(shape_tree, &queue->ready)}
-                                : best_of(core, root, share_is_on(root));
+        struct candidate candidate = root->queue != NULL
+                                         ? (struct candidate){.shape = first_ready(core, queue)}
+                                         : best_of(core, root, share_is_on(root));
         struct gang *gang =
             candidate.shape == NULL ? NULL : RB_MIN(shape_gang_tree, &candidate.shape->gangs);
         if (gang != NULL && (best == NULL || gang_compare_order(gang, best_gang) < 0)) {

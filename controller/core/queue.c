@@ -1,5 +1,5 @@
 /* queue.c - the tables of queues, flavors and cohorts, and the accounts of a queue. */
-#include "internal.h"
+#include "history.h"
 
 #include <assert.h>
 
@@ -37,6 +37,7 @@ static void queue_free(struct core *core, struct queue_state *queue)
 {
     HASH_DEL(core->queues, queue);
     RB_REMOVE(queue_tree, &core->queue_order, queue);
+    history_free(queue);
     quota_node_deinit(&queue->node);
     core->is_tree_stale = true;
     mem_free(queue->object);

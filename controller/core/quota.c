@@ -4,7 +4,7 @@
  * nominal quota and what its children lend; of it the part beyond lendingLimit is guaranteed and
  * never lent; usage beyond the guaranteed part is used in the parent too; borrowingLimit bounds
  * what comes from the parent. Sums are 128 bits wide and exact. */
-#include "internal.h"
+#include "history.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -271,6 +271,7 @@ static void fair_of(struct quota_node *node, const struct fair_sharing *fair)
 {
     node->has_fair_sharing = fair != NULL;
     node->weight_milli = 1000;
+    node->half_life_ms = fair != NULL && fair->half_life.is_set ? fair->half_life.ms : 0;
     if (fair != NULL && fair->weight.is_set) {
         node->weight_milli = quantity_milli_down(fair->weight.value);
     }
@@ -360,6 +361,7 @@ void quota_relink(struct core *core)
     for (uint32_t i = 0; i < list.count; i++) {
         sum_up(list.items[i]);
     }
+    history_relink(core);
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         wake_queue(core, queue, WAIT_QUOTA | WAIT_CONFIG);
         queue_touch(core, queue);

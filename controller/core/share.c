@@ -49,7 +49,7 @@ static i128 borrowed_of(const struct quota_node *branch, const struct quota_node
     return borrowed;
 }
 
-static i128 lendable_of(const struct quota_node *parent, struct str resource)
+i128 share_lendable(const struct quota_node *parent, struct str resource)
 {
     i128 sum = 0;
     for (uint32_t i = 0; i < parent->cell_count; i++) {
@@ -72,7 +72,7 @@ int64_t share_of(const struct quota_node *branch, const struct quota_node *leaf,
             continue;
         }
         is_borrowing = true;
-        i128 lendable = lendable_of(branch->parent, resource);
+        i128 lendable = share_lendable(branch->parent, resource);
         i128 share =
             lendable <= 0 ? SHARE_INFINITE : (i128)i128_clamp(borrowed) * SHARE_SCALE / lendable;
         dominant = share > dominant ? share : dominant;

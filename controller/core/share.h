@@ -17,3 +17,5 @@ int64_t share_of(const struct quota_node *branch, const struct quota_node *leaf,
  * of any of that. */
 bool share_borrows(const struct quota_node *branch, const struct quota_node *leaf,
                    const struct quota_probe *more);
+/* What the node has to give below it of the resource, all flavors together. */
+i128 share_lendable(const struct quota_node *node, struct str resource);

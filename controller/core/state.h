@@ -74,6 +74,7 @@ struct quota_node {
     uint32_t depth;       /* 0: a root */
     uint32_t height;      /* of the subtree; 0: a queue */
     int64_t weight_milli; /* fairSharing.weight in thousandths */
+    int64_t half_life_ms; /* its own fairSharing.halfLife; 0: none */
     bool has_fair_sharing;
 };
 
@@ -83,6 +84,7 @@ struct queue_state {
     RB_ENTRY(queue_state) by_name;
     struct queue *object; /* owned clone; NULL: only Jobs or records name it */
     struct quota_node node;
+    struct usage_history *history;  /* owned; NULL: no half-life */
     struct shape_tree ready;        /* shapes to be judged, by their first gang */
     RB_ENTRY(queue_state) by_ready; /* in core.ready while `ready` isn't empty */
     struct gang_tree pending;       /* all that wait, in queue order */

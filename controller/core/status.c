@@ -1,5 +1,5 @@
 /* status.c - what a Queue and a ResourceFlavor say of themselves. */
-#include "internal.h"
+#include "history.h"
 
 #include <string.h>
 
@@ -22,8 +22,6 @@ static struct str queue_unsupported(struct arena *arena, const struct queue_spec
     text_init(&text, arena, 600);
     name_field(&text, str_eq_c(spec->queueing_strategy, "Backfill"), "queueingStrategy: Backfill");
     name_field(&text, spec->starvation_bound.is_set, "starvationBound");
-    name_field(&text, spec->fair_sharing != NULL && spec->fair_sharing->half_life.is_set,
-               "fairSharing.halfLife");
     name_field(&text, spec->default_runtime.is_set, "defaultRuntime");
     name_field(&text, spec->max_runtime.is_set, "maxRuntime");
     name_field(&text, spec->allowed_priority_classes.count > 0, "allowedPriorityClasses");
@@ -171,6 +169,7 @@ static bool queue_content(struct core *core, struct str name, struct arena *aren
     content->status.admitted = (struct opt_int){true, queue->admitted_count};
     content->status.usage = dominant_usage(arena, &queue->node);
     content->status.flavors = usage_list(arena, &queue->node);
+    content->status.fair_sharing = history_status(queue, arena);
     return hash_changed(kind_info(KIND_QUEUE)->schema, content, &queue->status_hash);
 }
 
