@@ -29,6 +29,25 @@ struct str checkpoint_read_grace(struct core *core, struct str text, int64_t *re
     return STR_NONE;
 }
 
+/* A pod reads its own annotations through a volume, without any rights; its Job's it can't. */
+static void mark_pods(struct core *core, const struct gang *victim, struct str since)
+{
+    for (struct pod_state *pod = victim->pods->pods; pod != NULL; pod = pod->next_in_group) {
+        if (pod->is_terminal || pod->is_terminating) {
+            continue;
+        }
+        struct effect *effect = effect_new(core, EFFECT_MARK_POD);
+        struct arena *arena = core->out->arena;
+        effect->object_kind = KIND_POD;
+        effect->namespace_name = arena_copy_str(arena, victim->namespace_name);
+        effect->name = arena_copy_str(arena, str_skip(pod->key, victim->namespace_name.len + 1));
+        effect->uid = arena_copy_str(arena, pod->uid);
+        effect->is_urgent = true;
+        effect->patch.checkpoint_request = arena_copy_str(arena, since);
+        effect->patch.removes_checkpoint = !str_is_set(since);
+    }
+}
+
 /* A gang that isn't whole has nothing to save yet. */
 static bool can_be_asked(const struct gang *victim)
 {
@@ -45,6 +64,7 @@ static void ask(struct core *core, struct gang *victim, const struct gang *gang)
     char buffer[TIME_TEXT_BYTES];
     struct str since = time_format_rfc3339(core->now_ms, buffer);
     patch_checkpoint(core, victim, since, gang->key);
+    mark_pods(core, victim, since);
     note_event(core, victim, false, "CheckpointRequested", "Checkpoint",
                arena_format(&core->scratch,
                             "asked to write a checkpoint and to say so in annotation %s; it stops "
@@ -101,6 +121,7 @@ bool checkpoint_withdraw(struct core *core, struct gang *victim)
         return false;
     }
     patch_checkpoint(core, victim, STR_NONE, STR_NONE);
+    mark_pods(core, victim, STR_NONE);
     note_event(core, victim, false, "CheckpointWithdrawn", "Checkpoint",
                STR("no checkpoint is needed any more: the gang that it was to make room for no "
                    "longer waits for that; it runs on"));

@@ -122,6 +122,10 @@ void kube_port_write(void *ctx, const struct driver_write *write)
         render_finalizer(writer, effect);
         (void)kube_patch_merge(daemon->client, &target, json_writer_text(writer), done);
         break;
+    case EFFECT_MARK_POD:
+        render_pod_mark(writer, effect);
+        (void)kube_patch_merge(daemon->client, &target, json_writer_text(writer), done);
+        break;
     case EFFECT_PERSIST:
     case EFFECT_LEDGER:
         mem_free(flight); /* never a write to the API server */

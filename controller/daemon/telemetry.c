@@ -142,6 +142,8 @@ static const char *effect_name(const struct effect *effect)
         return "write status";
     case EFFECT_SET_FINALIZER:
         return "set finalizer";
+    case EFFECT_MARK_POD:
+        return "mark pod";
     case EFFECT_PERSIST:
     case EFFECT_LEDGER:
         break;

@@ -166,7 +166,7 @@ static struct pending_write *write_new(struct driver *driver, const struct effec
     copy->uid = arena_copy_str(&write->arena, effect->uid);
     copy->resource_version = arena_copy_str(&write->arena, effect->resource_version);
     copy->note.text = arena_copy_str(&write->arena, effect->note.text);
-    if (write->is_job) {
+    if (write->is_job || effect->kind == EFFECT_MARK_POD) {
         copy_patch(&write->arena, &copy->patch);
     } else if (effect->kind == EFFECT_SET_FINALIZER) {
         copy->finalizers = copy_strings(&write->arena, &effect->finalizers);
@@ -192,6 +192,9 @@ static void count_write(struct driver *driver, const struct effect *effect)
     case EFFECT_WRITE_STATUS:
     case EFFECT_SET_FINALIZER:
         driver->stats.status_writes++;
+        break;
+    case EFFECT_MARK_POD:
+        driver->stats.pod_writes++;
         break;
     case EFFECT_PERSIST:
     case EFFECT_LEDGER:

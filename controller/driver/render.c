@@ -120,6 +120,22 @@ void render_job_patch(struct json_writer *writer, const struct effect *effect)
     json_object_end(writer);
 }
 
+void render_pod_mark(struct json_writer *writer, const struct effect *effect)
+{
+    json_object_start(writer);
+    json_key(writer, "metadata");
+    json_object_start(writer);
+    put_text(writer, "uid", effect->uid);
+    json_key(writer, "annotations");
+    json_object_start(writer);
+    json_key(writer, "tallyman.dev/checkpoint-request");
+    effect->patch.removes_checkpoint ? json_null(writer)
+                                     : json_string(writer, effect->patch.checkpoint_request);
+    json_object_end(writer);
+    json_object_end(writer);
+    json_object_end(writer);
+}
+
 static void render_whole(struct json_writer *writer, enum object_kind kind, const void *object)
 {
     const struct kind_info *info = kind_info(kind);

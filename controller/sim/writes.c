@@ -227,6 +227,21 @@ static struct driver_answer record_event(struct sim *sim, const struct effect *e
     return (struct driver_answer){.outcome = WRITE_OK};
 }
 
+static struct driver_answer mark_pod(struct sim *sim, const struct effect *effect)
+{
+    struct sim_object *object =
+        api_find(sim, KIND_POD, api_key(sim, effect->namespace_name, effect->name));
+    if (object == NULL || !str_eq(object->uid, effect->uid)) {
+        return (struct driver_answer){.outcome = WRITE_GONE};
+    }
+    struct pod next = *(const struct pod *)object->value;
+    next.meta.annotations = api_map_with(
+        sim, &next.meta.annotations, STR("tallyman.dev/checkpoint-request"),
+        effect->patch.removes_checkpoint ? STR_NONE : effect->patch.checkpoint_request);
+    api_update(sim, object, &next, false);
+    return (struct driver_answer){.outcome = WRITE_OK};
+}
+
 struct driver_answer write_carry_out(struct sim *sim, const struct driver_write *write)
 {
     switch (write->effect->kind) {
@@ -242,6 +257,8 @@ struct driver_answer write_carry_out(struct sim *sim, const struct driver_write 
         return write_status(sim, write->status);
     case EFFECT_SET_FINALIZER:
         return set_finalizer(sim, write->effect);
+    case EFFECT_MARK_POD:
+        return mark_pod(sim, write->effect);
     case EFFECT_PERSIST:
     case EFFECT_LEDGER:
         break;

@@ -50,6 +50,25 @@ static void it_is_asked_and_stops_when_it_has_saved(void **state)
     assert_string_equal(annotation(s, "low", ASKED), "");
 }
 
+static const char *mark(struct scenario *s, const char *pod)
+{
+    const struct pod *object = scenario_object(s, KIND_POD, pod);
+    struct str value = string_map_get(&object->meta.annotations, ASKED);
+    return str_is_set(value) ? value.ptr : "";
+}
+
+/* Through a volume they read it without any rights. */
+static void its_pods_have_the_request_too(void **state)
+{
+    struct scenario *s = *state;
+    given_both(s);
+    assert_string_equal(mark(s, "low-0"), "2026-11-30T12:00:10Z");
+    assert_string_equal(mark(s, "low-3"), "2026-11-30T12:00:10Z");
+    job_deleted_now(s, "high");
+    assert_string_equal(mark(s, "low-0"), "");
+    assert_string_equal(mark(s, "low-3"), "");
+}
+
 static void it_stops_when_it_is_out_of_grace(void **state)
 {
     struct scenario *s = *state;
@@ -229,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(it_is_asked_and_stops_when_it_has_saved),
+        scenario_test(its_pods_have_the_request_too),
         scenario_test(it_stops_when_it_is_out_of_grace),
         scenario_test(it_resumes_in_its_old_place),
         scenario_test(the_request_goes_when_nobody_waits_for_it),

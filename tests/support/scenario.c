@@ -284,6 +284,16 @@ static void set_finalizer(struct scenario *s, const struct effect *effect)
     }
 }
 
+static void mark_pod(struct scenario *s, const struct effect *effect)
+{
+    struct entry *entry = target_of(s, effect);
+    if (entry != NULL && str_eq(entry->value->uid, effect->uid)) {
+        set_mark(s, entry->value, &effect->patch);
+        entry_touch(s, entry);
+        tell(s, entry);
+    }
+}
+
 static void serve(struct scenario *s, const struct effect *effect)
 {
     switch (effect->kind) {
@@ -314,6 +324,9 @@ static void serve(struct scenario *s, const struct effect *effect)
         break;
     case EFFECT_SET_FINALIZER:
         set_finalizer(s, effect);
+        break;
+    case EFFECT_MARK_POD:
+        mark_pod(s, effect);
         break;
     case EFFECT_PERSIST:
     case EFFECT_LEDGER:

@@ -36,25 +36,33 @@ void map_set(struct scenario *s, struct string_map *map, struct str key, struct 
     *map = (struct string_map){items, count};
 }
 
-static void set_annotation(struct scenario *s, struct job *job, const char *key, struct str value,
-                           bool removes)
+static void set_annotation(struct scenario *s, struct object_meta *meta, const char *key,
+                           struct str value, bool removes)
 {
     if (str_is_set(value)) {
-        map_set(s, &job->meta.annotations, str_from_c(key), value);
+        map_set(s, &meta->annotations, str_from_c(key), value);
     } else if (removes) {
-        map_remove(&job->meta.annotations, str_from_c(key));
+        map_remove(&meta->annotations, str_from_c(key));
     }
+}
+
+void set_mark(struct scenario *s, struct object_meta *meta, const struct job_patch *patch)
+{
+    set_annotation(s, meta, "tallyman.dev/checkpoint-request", patch->checkpoint_request,
+                   patch->removes_checkpoint);
 }
 
 void apply_patch(struct scenario *s, struct job *job, const struct job_patch *patch)
 {
-    set_annotation(s, job, "tallyman.dev/admission", patch->record, patch->removes_record);
-    set_annotation(s, job, "tallyman.dev/suspended", patch->suspended, patch->removes_suspended);
-    set_annotation(s, job, "tallyman.dev/checkpoint-request", patch->checkpoint_request,
+    set_annotation(s, &job->meta, "tallyman.dev/admission", patch->record, patch->removes_record);
+    set_annotation(s, &job->meta, "tallyman.dev/suspended", patch->suspended,
+                   patch->removes_suspended);
+    set_annotation(s, &job->meta, "tallyman.dev/checkpoint-request", patch->checkpoint_request,
                    patch->removes_checkpoint);
-    set_annotation(s, job, "tallyman.dev/checkpoint-for", patch->checkpoint_for,
+    set_annotation(s, &job->meta, "tallyman.dev/checkpoint-for", patch->checkpoint_for,
                    patch->removes_checkpoint);
-    set_annotation(s, job, "tallyman.dev/hold", patch->sets_hold ? STR("true") : STR_NONE, false);
+    set_annotation(s, &job->meta, "tallyman.dev/hold", patch->sets_hold ? STR("true") : STR_NONE,
+                   false);
     struct pod_spec *spec = &job->spec.pod_template.spec;
     bool is_template_fixed = job->status.start_time.is_set;
     bool is_template_changed = patch->node_selector.count > 0 || patch->sets_tolerations;

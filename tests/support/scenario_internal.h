@@ -72,6 +72,8 @@ void map_remove(struct string_map *map, struct str key);
 
 /* The Job as the API server keeps it after that PATCH. */
 void apply_patch(struct scenario *s, struct job *job, const struct job_patch *patch);
+/* The checkpoint request on a pod. */
+void set_mark(struct scenario *s, struct object_meta *meta, const struct job_patch *patch);
 void trace_effect(struct scenario *s, const struct effect *effect);
 void trace_admission(struct scenario *s, const struct admission *admission);
 void check_admission(struct scenario *s, const struct effect *effect);

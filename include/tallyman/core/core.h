@@ -60,6 +60,7 @@ enum effect_kind {
     EFFECT_RECORD_EVENT,     /* `note` */
     EFFECT_WRITE_STATUS,     /* of a Queue, Cohort or ResourceFlavor; core_status_content() */
     EFFECT_SET_FINALIZER,    /* of a Queue: its whole list is `finalizers` */
+    EFFECT_MARK_POD,         /* a Pod's annotation, as `patch` has the checkpoint's; no answer */
     EFFECT_PERSIST,          /* `memory`; no answer */
     EFFECT_LEDGER,           /* `transition`; no answer */
 };

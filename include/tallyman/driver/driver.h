@@ -63,6 +63,7 @@ struct driver_stats {
     uint64_t admission_writes;
     uint64_t status_writes;
     uint64_t events_recorded;
+    uint64_t pod_writes;
     uint64_t retries;
     uint64_t admitted;
     uint64_t suspended;

@@ -6,6 +6,8 @@
 
 /* A merge PATCH of a Job with its guards (metadata.uid, metadata.resourceVersion). */
 void render_job_patch(struct json_writer *writer, const struct effect *effect);
+/* A merge PATCH of the checkpoint request on a Pod, guarded by uid. */
+void render_pod_mark(struct json_writer *writer, const struct effect *effect);
 /* The whole intent of an Admission, for server-side apply. */
 void render_admission(struct json_writer *writer, const struct admission *admission);
 /* The status of a Queue, Cohort or ResourceFlavor, for server-side apply. */

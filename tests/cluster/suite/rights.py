@@ -13,7 +13,7 @@ WRITE = ("create", "update", "patch", "delete", "deletecollection")
 # (group, resource, the verbs on it in every namespace)
 NEEDED = (
     ("batch", "jobs", (*READ, "patch")),
-    ("", "pods", READ), ("", "nodes", READ), ("", "namespaces", READ), ("", "limitranges", READ),
+    ("", "pods", (*READ, "patch")), ("", "nodes", READ), ("", "namespaces", READ), ("", "limitranges", READ),
     ("node.k8s.io", "runtimeclasses", READ),
     ("scheduling.k8s.io", "priorityclasses", READ),
     ("resource.k8s.io", "resourceclaims", READ),
