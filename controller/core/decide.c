@@ -62,7 +62,7 @@ static void take_next(struct core *core, struct shape *shape)
     struct evaluation evaluation;
     core->cost.gangs_visited++;
     evaluate_shape(core, shape, &evaluation);
-    bool is_preempting = preempt(core, gang, evaluation.verdict.reason);
+    bool is_preempting = preempt(core, gang, &evaluation);
     if (!is_preempting && evaluation.verdict.reason == REASON_NONE) {
         verdict_drop(&shape->verdict);
         patch_admit(core, gang, &evaluation);

@@ -235,6 +235,8 @@ struct explanation *explain_gang(const struct core *core, const struct gang *gan
         add_quota(gang, explanation, arena);
         add_nodes(&gang->shape->evidence, explanation, arena);
         add_flavors(&gang->shape->evidence, explanation, arena);
+    } else if (gang->state == GANG_RESERVED && gang->reserved_why != NULL) {
+        add_flavors(gang->reserved_why, explanation, arena); /* why not one without victims */
     }
     return explanation;
 }

@@ -12,6 +12,7 @@ enum mode { MODE_NONE = 0, MODE_PREEMPT, MODE_RECLAIM, MODE_FIT };
 
 struct option {
     enum mode mode;
+    enum reason reason; /* why it doesn't fit as things are */
     struct evaluation evaluation;
     struct victims victims;
 };
@@ -31,7 +32,7 @@ static void judge(struct core *core, struct gang *gang, uint32_t combination,
 {
     *ret_option = (struct option){.mode = MODE_NONE};
     evaluate_combination(core, gang->shape, combination, &ret_option->evaluation);
-    enum reason reason = ret_option->evaluation.verdict.reason;
+    enum reason reason = ret_option->reason = ret_option->evaluation.verdict.reason;
     if (reason == REASON_NONE) {
         ret_option->mode = MODE_FIT;
     } else if (preempt_can_help(reason) &&
@@ -75,8 +76,29 @@ bool fungible_may_preempt_first(const struct queue_state *queue)
                               str_eq_c(policy->preference, "PreemptionOverBorrowing"));
 }
 
-bool fungible_search(struct core *core, struct gang *gang, struct victims *ret_victims,
-                     struct evaluation *ret_evaluation)
+/* The evidence has the flavors in the order in which they are judged, as far as it goes. */
+static void note(struct core *core, struct evidence *evidence, uint32_t combination,
+                 const char *what)
+{
+    if (combination < evidence->flavor_count) {
+        struct flavor_note *flavor = &evidence->flavors[combination];
+        flavor->message =
+            arena_format(&core->scratch, STR_FMT "; %s", STR_ARG(flavor->message), what);
+    }
+}
+
+static void note_options(struct core *core, struct evidence *evidence, uint32_t combination,
+                         const struct option *option)
+{
+    if (option->mode == MODE_NONE && preempt_can_help(option->reason)) {
+        note(core, evidence, combination, "stopping those that may be stopped makes no room");
+    } else if (option->mode == MODE_PREEMPT || option->mode == MODE_RECLAIM) {
+        note(core, evidence, combination, "others can be stopped to make room");
+    }
+}
+
+bool fungible_search(struct core *core, struct gang *gang, struct evidence *evidence,
+                     struct victims *ret_victims, struct evaluation *ret_evaluation)
 {
     const struct queue *object = gang->queue->object;
     const struct flavor_fungibility *policy =
@@ -87,6 +109,7 @@ bool fungible_search(struct core *core, struct gang *gang, struct victims *ret_v
     for (uint32_t combination = 0; combination < count; combination++) {
         struct option option;
         judge(core, gang, combination, &option);
+        note_options(core, evidence, combination, &option);
         if (is_better(&option, &best, borrows_last)) {
             best = option;
         }
@@ -97,6 +120,7 @@ bool fungible_search(struct core *core, struct gang *gang, struct victims *ret_v
     if (best.mode == MODE_NONE || best.mode == MODE_FIT) {
         return false;
     }
+    note(core, evidence, best.evaluation.combination, "taken");
     *ret_victims = best.victims;
     *ret_evaluation = best.evaluation;
     return true;

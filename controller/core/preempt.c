@@ -9,6 +9,7 @@
  * still hold, so nobody else gets what comes free. victims.c chooses the victims. */
 #include "preempt.h"
 
+#include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
 
 /* -- the transaction -----------------------------------------------------------------------------
@@ -53,8 +54,9 @@ static void reserve_for(struct core *core, struct gang *gang, const struct victi
     gang_set_timer(core, gang, gang->reserved_until_ms);
 }
 
-bool preempt(struct core *core, struct gang *gang, enum reason reason)
+bool preempt(struct core *core, struct gang *gang, struct evaluation *seen)
 {
+    enum reason reason = seen->verdict.reason;
     const struct queue_preemption *policy = queue_preemption_policy(gang->queue);
     bool fits = reason == REASON_NONE;
     if (!(preempt_can_help(reason) || (fits && fungible_may_preempt_first(gang->queue))) ||
@@ -64,11 +66,14 @@ bool preempt(struct core *core, struct gang *gang, enum reason reason)
     }
     struct victims victims;
     struct evaluation evaluation;
-    if (!victims_find(core, gang, fits, &victims, &evaluation)) {
+    if (!victims_find(core, gang, seen, &victims, &evaluation)) {
         gang_set_timer(core, gang, fits ? 0 : gang->look_again_ms);
         return false;
     }
     reserve_for(core, gang, &victims, &evaluation);
+    preempt_forget_why(gang);
+    gang->reserved_why = MEM_NEW(struct evidence);
+    evidence_keep(gang->reserved_why, &seen->evidence);
     for (uint32_t i = 0; i < victims.count; i++) {
         checkpoint_begin(core, victims.items[i], gang);
     }
@@ -85,6 +90,15 @@ uint32_t preempt_victims_left(const struct core *core, const struct gang *gang)
     return left;
 }
 
+void preempt_forget_why(struct gang *gang)
+{
+    if (gang->reserved_why != NULL) {
+        evidence_drop(gang->reserved_why);
+        mem_free(gang->reserved_why);
+        gang->reserved_why = NULL;
+    }
+}
+
 void preempt_let_go(struct core *core, const struct gang *gang)
 {
     struct gang *victim;
@@ -99,6 +113,7 @@ void preempt_let_go(struct core *core, const struct gang *gang)
 void preempt_abort(struct core *core, struct gang *gang)
 {
     preempt_let_go(core, gang);
+    preempt_forget_why(gang);
     ledger_release(core, gang);
     gang->reserved_shape = NULL;
     gang_set_state(core, gang, GANG_PENDING, "PreemptionEnded");
@@ -124,6 +139,7 @@ static bool finish(struct core *core, struct gang *gang)
     if (reason == REASON_NONE) {
         ledger_release(core, gang);
         gang->reserved_shape = NULL;
+        preempt_forget_why(gang);
         patch_admit(core, gang, &evaluation);
     } else if (!preempt_can_help(reason) && reason != REASON_RESERVED_FOR_OTHER) {
         preempt_abort(core, gang);
@@ -224,7 +240,7 @@ static void restore_one(struct core *core, struct gang *gang)
         reserve_for(core, gang, &victims, &evaluation);
         review_asked(core, &victims);
     } else if (victims.count > 0) {
-        (void)preempt(core, gang, evaluation.verdict.reason); /* some had not been stopped yet */
+        (void)preempt(core, gang, &evaluation); /* some had not been stopped yet */
         review_asked(core, &victims);
     }
 }

@@ -3,6 +3,10 @@
 
 #include "internal.h"
 
+#define ANNOTATION_CHECKPOINT_GRACE   "tallyman.dev/checkpoint-grace"
+#define ANNOTATION_CHECKPOINT_REQUEST "tallyman.dev/checkpoint-request"
+#define ANNOTATION_CHECKPOINT_FOR     "tallyman.dev/checkpoint-for"
+
 struct victims {
     struct gang **items; /* in the scratch arena */
     uint32_t count;
@@ -13,18 +17,19 @@ void victims_append(struct core *core, struct victims *victims, struct gang *vic
 
 /* The smallest set of gangs to stop, and how the gang fits then; the set is empty if it fits as
  * soon as those are gone that stop for it already. False: there is none, or it has only to wait.
- * `fits`: it fits now by borrowing, and stopping others may still be preferred. Leaves in
+ * `seen`: how it was judged as things are; if it fits now by borrowing, stopping others may still
+ * be preferred; else what is noted there of each flavor says in addition what came of it. Leaves in
  * gang->look_again_ms when a candidate's protection ends (0: none has one). */
-bool victims_find(struct core *core, struct gang *gang, bool fits, struct victims *ret_victims,
-                  struct evaluation *ret_evaluation);
+bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
+                  struct victims *ret_victims, struct evaluation *ret_evaluation);
 
 /* Whether a gang that doesn't fit for that reason might if others stopped. */
 bool preempt_can_help(enum reason reason);
 /* fungible.c: whether a gang of the queue may be better off preempting though it fits. */
 bool fungible_may_preempt_first(const struct queue_state *queue);
 /* Finds victims for the gang, stops them and reserves their room for it; false: there are none, or
- * it had better take what fits now (`reason` REASON_NONE). */
-bool preempt(struct core *core, struct gang *gang, enum reason reason);
+ * it had better take what fits now. `seen`: how it was judged as things are. */
+bool preempt(struct core *core, struct gang *gang, struct evaluation *seen);
 /* -- checkpoint.c: before a gang is stopped for another -----------------------------------------
  */
 
@@ -44,6 +49,8 @@ struct verdict checkpoint_verdict(const struct gang *gang, struct arena *arena);
 
 /* Those of its victims that still hold something. */
 uint32_t preempt_victims_left(const struct core *core, const struct gang *gang);
+/* It isn't Reserved any more. */
+void preempt_forget_why(struct gang *gang);
 /* Those that stop for it, or are asked to, do so no longer. */
 void preempt_let_go(struct core *core, const struct gang *gang);
 /* It no longer wants the room, or has waited too long for it. */

@@ -9,22 +9,19 @@
 
 #include "tallyman/api/pod_request.h"
 
-#define LABEL_QUEUE                   "tallyman.dev/queue"
-#define LABEL_PRIORITY_CLASS          "tallyman.dev/priority-class"
-#define ANNOTATION_ADMISSION          "tallyman.dev/admission"
-#define ANNOTATION_SUSPENDED          "tallyman.dev/suspended"
-#define ANNOTATION_HOLD               "tallyman.dev/hold"
-#define ANNOTATION_PARTIAL            "tallyman.dev/partial"
-#define ANNOTATION_CHECKPOINT         "tallyman.dev/last-checkpoint"
-#define ANNOTATION_CHECKPOINT_GRACE   "tallyman.dev/checkpoint-grace"
-#define ANNOTATION_CHECKPOINT_REQUEST "tallyman.dev/checkpoint-request"
-#define ANNOTATION_CHECKPOINT_FOR     "tallyman.dev/checkpoint-for"
-#define ANNOTATION_MIN_COUNT_SOURCE   "tallyman.dev/min-count-source"
-#define KEY_STOP_POLICY               "tallyman.dev/stop-policy"
-#define LABEL_HOSTNAME                "kubernetes.io/hostname"
-#define QUEUE_FINALIZER               "tallyman.dev/in-use"
-#define FLAVOR_DEFAULT                "default"
-#define RESOURCE_PODS                 "pods"
+#define LABEL_QUEUE                 "tallyman.dev/queue"
+#define LABEL_PRIORITY_CLASS        "tallyman.dev/priority-class"
+#define ANNOTATION_ADMISSION        "tallyman.dev/admission"
+#define ANNOTATION_SUSPENDED        "tallyman.dev/suspended"
+#define ANNOTATION_HOLD             "tallyman.dev/hold"
+#define ANNOTATION_PARTIAL          "tallyman.dev/partial"
+#define ANNOTATION_CHECKPOINT       "tallyman.dev/last-checkpoint"
+#define ANNOTATION_MIN_COUNT_SOURCE "tallyman.dev/min-count-source"
+#define KEY_STOP_POLICY             "tallyman.dev/stop-policy"
+#define LABEL_HOSTNAME              "kubernetes.io/hostname"
+#define QUEUE_FINALIZER             "tallyman.dev/in-use"
+#define FLAVOR_DEFAULT              "default"
+#define RESOURCE_PODS               "pods"
 
 #define ADMISSION_ID_BIT (1ull << 62)
 
@@ -347,6 +344,7 @@ struct gang {
     struct str stops_for;            /* owned; uid of the gang that it makes room for */
     struct shape *reserved_shape;    /* what its victims stop for; borrowed */
     uint32_t reserved_combination;   /* of flavors */
+    struct evidence *reserved_why;   /* owned; of each flavor, while Reserved; NULL: nothing */
     int64_t reserved_until_ms;
     bool wakes_preemptors;  /* one would have stopped it, but for our write on its way */
     int64_t look_again_ms;  /* a gang that it could stop is protected until then; 0: none is */

@@ -423,8 +423,8 @@ static struct victims take_out_stopping(struct core *core, const struct gang *ga
     return stopping;
 }
 
-bool victims_find(struct core *core, struct gang *gang, bool fits, struct victims *ret_victims,
-                  struct evaluation *ret_evaluation)
+bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
+                  struct victims *ret_victims, struct evaluation *ret_evaluation)
 {
     *ret_victims = (struct victims){.count = 0};
     gang->look_again_ms = 0;
@@ -432,7 +432,7 @@ bool victims_find(struct core *core, struct gang *gang, bool fits, struct victim
     uint32_t own = 0;
     struct victims stopping = {.count = 0};
     bool is_found = false;
-    if (!fits) {
+    if (seen->verdict.reason != REASON_NONE) {
         stopping = take_out_stopping(core, gang, &own);
     }
     if (stopping.count > 0) {
@@ -441,7 +441,7 @@ bool victims_find(struct core *core, struct gang *gang, bool fits, struct victim
     if (stopping.count > 0 && ret_evaluation->verdict.reason == REASON_NONE) {
         is_found = own > 0; /* else it has only to wait until they are gone */
     } else {
-        is_found = fungible_search(core, gang, ret_victims, ret_evaluation);
+        is_found = fungible_search(core, gang, &seen->evidence, ret_victims, ret_evaluation);
     }
     for (uint32_t i = 0; i < stopping.count; i++) {
         whatif_put_back(core, stopping.items[i]);

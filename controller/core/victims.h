@@ -37,8 +37,8 @@ bool victims_search(struct core *core, struct gang *gang, uint32_t combination,
                     struct victims *ret_victims, struct evaluation *ret_evaluation);
 
 /* fungible.c: over all combinations. Within a what-if; leaves it as it was. */
-bool fungible_search(struct core *core, struct gang *gang, struct victims *ret_victims,
-                     struct evaluation *ret_evaluation);
+bool fungible_search(struct core *core, struct gang *gang, struct evidence *evidence,
+                     struct victims *ret_victims, struct evaluation *ret_evaluation);
 
 /* victims_fair.c: by fair sharing. Within a what-if; leaves it as it was. */
 bool victims_find_fair(struct core *core, const struct search *search,

@@ -1,0 +1,174 @@
+/* Mistakes that others have made with preemption and priority: part of a gang is stopped, a device
+ * is given away while its old pod may still use it, a priority that changes is noticed too late. */
+#include <string.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+
+#define CLASS "gpu.example.com"
+
+static void given_classes(struct scenario *s)
+{
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "mid", 5);
+    given_priority_class(s, "high", 9);
+}
+
+/* `low` has two pods on each of two nodes; `high` needs one node. */
+static void given_low_on_two_nodes(struct scenario *s)
+{
+    given_classes(s);
+    given_node(s, "n1", "cpu=2");
+    given_node(s, "n2", "cpu=2");
+    given_queue(s, "q", "cpu=4 within=LowerPriority timeout=60s");
+    given_job(s, "low", "q", "pods=4 completions=4 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "low", "n1 n1 n2 n2");
+}
+
+/* -- 13: only a part of a gang is stopped --------------------------------------------------------
+ */
+
+static void all_pods_of_a_victim_stop_for_the_sake_of_one_node(void **state)
+{
+    struct scenario *s = *state;
+    given_low_on_two_nodes(s);
+    given_job(s, "high", "q", "pods=2 cpu=1 priority=high created=1000");
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    pod_gone(s, "low-0");
+    pod_gone(s, "low-1");
+    expect_state(s, "high", "Reserved WaitingForVictims"); /* n1 is free, the gang isn't gone */
+    gang_stops(s, "low");
+    expect_state(s, "high", "Admitted");
+    expect_state(s, "low", "Pending QuotaExhausted");
+    expect_used(s, "q", "cpu=2");
+}
+
+static void finished_member_of_a_victim_is_not_missing(void **state)
+{
+    struct scenario *s = *state;
+    given_low_on_two_nodes(s);
+    pod_succeeds(s, "low-0");
+    expect_state(s, "low", "Running");
+    given_job(s, "high", "q", "pods=2 cpu=1 priority=high created=1000");
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    gang_stops(s, "low");
+    expect_state(s, "high", "Admitted");
+    job_finishes(s, "high");
+    expect_state(s, "low", "Admitted");
+    expect_used(s, "q", "cpu=3"); /* three are left to run */
+}
+
+static void gang_that_lost_a_member_is_released_though_nobody_asks(void **state)
+{
+    struct scenario *s = *state;
+    given_low_on_two_nodes(s);
+    at(s, 1000);
+    pod_gone(s, "low-3");
+    expect_state(s, "low", "Running");
+    at(s, 62000);
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    gang_stops(s, "low");
+    expect_used(s, "q", "cpu=0");
+}
+
+/* -- 14: a device is free in the books only
+ * --------------------------------------------------------
+ */
+
+static void device_of_a_victim_that_never_was_ready_is_waited_for(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_node(s, "n", "cpu=8");
+    given_devices(s, "n", "gpu-0");
+    given_template(s, "one", CLASS, 1);
+    given_queue(s, "q", "cpu=8 gpu.example.com=1 within=LowerPriority");
+    given_job(s, "low", "q", "pods=1 cpu=1 template=one priority=low created=0");
+    scenario_start(s);
+    pods_appear(s, "low", 1);
+    pod_claims(s, "low-0", "one", "n/gpu-0");
+    pod_binds(s, "low-0", "n");
+    pod_is_ready_now(s, "low-0", false);
+    given_job(s, "high", "q", "pods=1 cpu=1 template=one priority=high created=1000");
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    gang_stops(s, "low"); /* its pod is gone, the claim isn't yet */
+    expect_state(s, "high", "Reserved WaitingForVictims");
+}
+
+/* -- 25: priorities that change -------------------------------------------------------------------
+ */
+
+static void given_two_that_wait(struct scenario *s)
+{
+    given_classes(s);
+    given_priority_class(s, "none", 0);
+    given_node(s, "n", "cpu=4");
+    given_queue(s, "q", "cpu=4");
+    given_job(s, "holder", "q", "pods=4 cpu=1 created=0");
+    scenario_start(s);
+    given_job(s, "a", "q", "pods=4 cpu=1 priority=mid created=1000");
+    given_job(s, "b", "q", "pods=4 cpu=1 priority=none created=2000");
+    at(s, 3000);
+    expect_state(s, "a", "Pending QuotaExhausted");
+}
+
+static void waiting_gang_whose_class_is_raised_goes_first(void **state)
+{
+    struct scenario *s = *state;
+    given_two_that_wait(s);
+    given_priority_class(s, "none", 100);
+    job_finishes(s, "holder");
+    expect_state(s, "b", "Admitted");
+    expect_state(s, "a", "Pending QuotaExhausted");
+}
+
+static void evicted_gang_of_high_priority_is_before_lower_ones(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_priority_class(s, "top", 99);
+    given_node(s, "n", "cpu=4");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "evicted", "q", "pods=4 cpu=1 priority=high created=5000");
+    scenario_start(s);
+    given_job(s, "older", "q", "pods=4 cpu=1 priority=mid created=0");
+    at(s, 6000);
+    given_job(s, "top", "q", "pods=4 cpu=1 priority=top created=6000");
+    gang_stops(s, "evicted");
+    expect_state(s, "top", "Admitted");
+    job_finishes(s, "top");
+    expect_state(s, "evicted", "Admitted");
+    expect_state(s, "older", "Pending QuotaExhausted");
+}
+
+static void low_gang_of_one_queue_is_no_matter_to_another_queues_high_one(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n", "cpu=8");
+    given_queue(s, "a", "cpu=4 cohort=all");
+    given_queue(s, "b", "cpu=4 cohort=all");
+    given_job(s, "holder", "a", "pods=8 cpu=1 created=0");
+    given_job(s, "low", "a", "pods=8 cpu=1 priority=low created=1000"); /* waits for all of it */
+    given_job(s, "high", "b", "pods=4 cpu=1 priority=high created=2000");
+    scenario_start(s);
+    expect_state(s, "low", "Pending CohortExhausted");
+    job_finishes(s, "holder");
+    expect_state(s, "high", "Admitted");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(all_pods_of_a_victim_stop_for_the_sake_of_one_node),
+        scenario_test(finished_member_of_a_victim_is_not_missing),
+        scenario_test(gang_that_lost_a_member_is_released_though_nobody_asks),
+        scenario_test(device_of_a_victim_that_never_was_ready_is_waited_for),
+        scenario_test(waiting_gang_whose_class_is_raised_goes_first),
+        scenario_test(evicted_gang_of_high_priority_is_before_lower_ones),
+        scenario_test(low_gang_of_one_queue_is_no_matter_to_another_queues_high_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
