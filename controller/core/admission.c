@@ -208,6 +208,18 @@ static struct hash_orphan *orphan_find(const struct core *core, struct str key)
     return orphan;
 }
 
+static bool fill_terse(struct core *core, struct gang *gang, struct arena *arena,
+                       struct admission_status *status)
+{
+    struct verdict verdict = gang_verdict(core, gang, arena);
+    bool is_changed = verdict.reason != gang->shown_reason || gang->shown_state != gang->state;
+    gang->shown_reason = verdict.reason;
+    gang->shown_state = gang->state;
+    status->state = str_from_c(gang_state_name(gang->state));
+    status->reason = str_from_c(reason_info(verdict.reason)->code);
+    return is_changed;
+}
+
 bool core_admission_content(struct core *core, struct str job_uid, struct arena *arena,
                             struct admission *ret_admission)
 {
@@ -224,6 +236,10 @@ bool core_admission_content(struct core *core, struct str job_uid, struct arena 
         return false; /* it is told when the server has said yes or no */
     }
     struct admission *admission = ret_admission;
+    if (core->options.is_terse) {
+        *admission = (struct admission){.spec.job_uid = job_uid};
+        return fill_terse(core, gang, arena, &admission->status);
+    }
     *admission = (struct admission){.meta.name = arena_copy_str(arena, gang->name)};
     admission->meta.namespace_name = arena_copy_str(arena, gang->namespace_name);
     struct owner_reference *owner = ARENA_NEW(arena, struct owner_reference);

@@ -299,7 +299,7 @@ struct rc core_step(struct core *core, const struct event *event, struct effects
     *ret_effects = (struct effects){.arena = ret_effects->arena};
     core->out = ret_effects;
     struct rc rc = take_in(core, event, err);
-    if (core->is_ready) {
+    if (core->is_ready && !event->more_follow) {
         fire_timers(core);
         decide(core);
         queue_tick(core);

@@ -316,6 +316,9 @@ static void queue_refresh(struct core *core, struct queue_state *queue)
 
 void queue_tick(struct core *core)
 {
+    if (core->options.is_terse) {
+        return;
+    }
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         queue_refresh(core, queue);
@@ -343,6 +346,9 @@ void queue_tick(struct core *core)
 int64_t queue_next_due_ms(const struct core *core)
 {
     int64_t due_ms = INT64_MAX;
+    if (core->options.is_terse) {
+        return due_ms;
+    }
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, (struct queue_tree *)(uintptr_t)&core->queue_order) {
         bool is_writing = queue->is_status_pending; /* whatever is new goes out with the next one */

@@ -57,21 +57,37 @@ static struct rc read_whole(FILE *file, const char *path, struct str *ret_text, 
     return RC_SUCCESS;
 }
 
-static struct rc read_file(struct reader *reader, const char *path, struct err *err)
+/* Owned by the caller. */
+static struct rc open_and_read(const char *path, struct str *ret_text, struct err *err)
 {
     bool is_stdin = strcmp(path, "-") == 0;
     FILE *file = is_stdin ? stdin : fopen(path, "rb");
     if (file == NULL) {
         return err_set(err, RC_INVALID, "%s: can't be opened: %s", path, strerror(errno));
     }
-    struct str text;
-    struct rc rc = read_whole(file, path, &text, err);
+    struct rc rc = read_whole(file, path, ret_text, err);
     if (!is_stdin) {
         fclose(file);
     }
-    TRY(rc);
-    rc = manifests_read(reader->arena, str_from_c(is_stdin ? "standard input" : path), text, keep,
-                        reader, err);
+    return rc;
+}
+
+struct rc input_read_text(struct arena *arena, const char *path, struct str *ret_text,
+                          struct err *err)
+{
+    struct str text;
+    TRY(open_and_read(path, &text, err));
+    *ret_text = arena_copy_str(arena, text);
+    mem_free((void *)(uintptr_t)text.ptr);
+    return RC_SUCCESS;
+}
+
+static struct rc read_file(struct reader *reader, const char *path, struct err *err)
+{
+    struct str text;
+    TRY(open_and_read(path, &text, err));
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    struct rc rc = manifests_read(reader->arena, str_from_c(name), text, keep, reader, err);
     mem_free((void *)(uintptr_t)text.ptr);
     return rc;
 }

@@ -9,6 +9,9 @@ struct manifest_list {
     uint32_t capacity;
 };
 
+/* The text of one file; "-" is standard input. Borrowed from the arena. */
+NODISCARD struct rc input_read_text(struct arena *arena, const char *path, struct str *ret_text,
+                                    struct err *err);
 /* Reads one file, or every *.yaml, *.yml and *.json of a directory in order of name; "-" is
  * standard input. RC_INVALID names file, line, object and field. */
 NODISCARD struct rc input_read(struct arena *arena, const char *path, struct manifest_list *list,

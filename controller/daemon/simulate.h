@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "input.h"
+#include "simulate_history.h"
 #include "tallyman/base/text.h"
 #include "tallyman/sim/sim.h"
 
@@ -16,11 +17,59 @@ enum ink { INK_PLAIN = 0, INK_BOLD, INK_DIM, INK_GREEN, INK_YELLOW, INK_RED };
 /* Colour only on a terminal, and not where NO_COLOR is set (https://no-color.org). */
 void print_choose_ink(FILE *out);
 void print_ink(FILE *out, enum ink ink);
+/* Text of others: whatever could steer a terminal is shown as '?'. */
+void print_safe(FILE *out, struct str text);
+/* The same, cut or filled up to so many characters. */
+void print_name(FILE *out, struct str text, int columns);
 /* "01:02:03". */
 void print_clock(FILE *out, int64_t ms);
 /* Text from column `indent` on, broken at spaces; what follows a break is indented as well. The
  * cursor stands at column `indent`. Ends the line. */
 void print_wrapped(FILE *out, int indent, struct str text);
+
+/* -- simulate_bulk.c: a load or a trace ---------------------------------------------------------
+ */
+
+enum simulate_format { FORMAT_TEXT = 0, FORMAT_JSON, FORMAT_CSV };
+
+struct bulk_command {
+    const char *load_path; /* NULL: none; all borrowed from the command line */
+    const char *swf_path;
+    const char *csv_path;
+    const char *svg_path;
+    struct trace_options trace;
+    int64_t nodes_units; /* devices of a node; 0: not given */
+    int64_t until_ms;    /* INT64_MAX: until all have finished */
+    enum simulate_format format;
+    struct manifest_list manifests;
+};
+
+/* The exit status. */
+int simulate_bulk(const struct bulk_command *command, struct arena *arena);
+void simulate_print_summary(enum simulate_format format, const struct summary *summary);
+NODISCARD struct rc simulate_write_svg(const char *path, const struct summary *summary,
+                                       struct str title, struct err *err);
+
+/* -- simulate_manifests.c: manifests, pod by pod -------------------------------------------------
+ */
+
+#define SIMULATE_PATHS_MAX 64
+
+struct simulation {
+    const char *paths[SIMULATE_PATHS_MAX];
+    uint32_t path_count;
+    int64_t until_ms; /* 0: not given */
+    int64_t at_ms;    /* -1: not given */
+    bool is_plain_only;
+    bool is_tallyman_only;
+    bool shows_all;
+    struct manifest_list manifests;
+    int64_t start_ms; /* of the clock; 0: the simulator's own */
+    struct bulk_command bulk;
+};
+
+/* The exit status. */
+int simulate_manifests(struct simulation *simulation, struct arena *arena);
 
 /* -- simulate_timeline.c: what happened, one line per Job and burst -----------------------------
  */

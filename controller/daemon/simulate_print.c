@@ -33,6 +33,43 @@ void print_clock(FILE *out, int64_t ms)
             (long long)(seconds / 60 % 60), (long long)(seconds % 60));
 }
 
+static bool is_unsafe(uint32_t c)
+{
+    bool is_control = c < 0x20 || (c >= 0x7f && c <= 0x9f);
+    bool turns_around = (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+    return is_control || turns_around || c == 0x2028 || c == 0x2029;
+}
+
+/* At most so many characters; returns how many. */
+static int print_chars(FILE *out, struct str text, int max)
+{
+    int shown = 0;
+    while (text.len > 0 && shown < max) {
+        struct str before = text;
+        uint32_t c = 0;
+        bool is_good = str_take_utf8(&text, &c);
+        text = is_good ? text : str_skip(text, 1);
+        if (!is_good || is_unsafe(c)) {
+            fputc('?', out);
+        } else {
+            fwrite(before.ptr, 1, before.len - text.len, out);
+        }
+        shown++;
+    }
+    return shown;
+}
+
+void print_safe(FILE *out, struct str text)
+{
+    (void)print_chars(out, text, INT32_MAX);
+}
+
+void print_name(FILE *out, struct str text, int columns)
+{
+    int shown = print_chars(out, text, columns);
+    fprintf(out, "%*s", columns - shown, "");
+}
+
 /* Characters, not bytes: names and sentences may be in any language. */
 static size_t width_of(struct str text)
 {
@@ -56,7 +93,8 @@ void print_wrapped(FILE *out, int indent, struct str text)
             fprintf(out, "\n%*s", indent, "");
             used = 0;
         }
-        fprintf(out, "%s" STR_FMT, used > 0 ? " " : "", STR_ARG(word));
+        fputs(used > 0 ? " " : "", out);
+        print_safe(out, word);
         used += width + (used > 0 ? 1 : 0);
     }
     fputc('\n', out);

@@ -65,7 +65,7 @@ void waiting_print(FILE *out, const struct snapshot *snapshot)
         const struct waiting_job *job = &snapshot->waiting[i];
         fputs("    ", out);
         print_ink(out, INK_BOLD);
-        fprintf(out, STR_FMT, STR_ARG(job->name));
+        print_safe(out, job->name);
         print_ink(out, INK_PLAIN);
         fputs("\n      ", out);
         print_ink(out, INK_YELLOW);

@@ -351,9 +351,10 @@ static void line_print(FILE *out, struct arena *arena, const struct line *line, 
     print_ink(out, INK_DIM);
     print_clock(out, line->at_ms);
     print_ink(out, INK_PLAIN);
-    struct str name = str_cut_utf8(str_skip(line->job, prefix), (size_t)columns);
     print_ink(out, INK_BOLD);
-    fprintf(out, "  %-*.*s  ", columns, STR_ARG(name));
+    fputs("  ", out);
+    print_name(out, str_skip(line->job, prefix), columns);
+    fputs("  ", out);
     print_ink(out, INK_PLAIN);
     print_ink(out, line_ink(line));
     print_wrapped(out, TIME_COLUMNS + columns + 2, line_text(arena, line));

@@ -349,6 +349,13 @@ void driver_deleted(struct driver *driver, const struct object *object)
     pump(driver);
 }
 
+void driver_take_in(struct driver *driver, const struct object *object, bool is_deleted)
+{
+    struct event event = {
+        .kind = is_deleted ? EVENT_DELETED : EVENT_OBJECT, .object = *object, .more_follow = true};
+    step(driver, &event);
+}
+
 void driver_synced(struct driver *driver, enum object_kind kind)
 {
     struct event event = {.kind = EVENT_SYNCED, .synced_kind = kind};

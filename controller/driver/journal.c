@@ -35,6 +35,10 @@ struct str journal_event_line(struct arena *arena, const struct event *event)
     json_object_start(writer);
     put_int(writer, "now", event->now_ms);
     put(writer, "event", str_from_c(event_names[event->kind]));
+    if (event->more_follow) {
+        json_key(writer, "more");
+        json_bool(writer, true);
+    }
     if (event->kind == EVENT_OBJECT || event->kind == EVENT_DELETED) {
         const struct kind_info *info = kind_info(event->object.kind);
         put(writer, "kind", str_from_c(info->name));
@@ -123,6 +127,7 @@ struct str journal_decision_line(struct arena *arena, const struct effects *effe
 struct line_head {
     struct opt_int now;
     struct str event;
+    struct opt_bool more;
     struct str kind;
     struct opt_int effect;
     struct str outcome;
@@ -134,6 +139,7 @@ struct line_head {
 static const struct field line_fields[] = {
     {"now", FIELD_INT, offsetof(struct line_head, now), NULL},
     {"event", FIELD_STRING, offsetof(struct line_head, event), NULL},
+    {"more", FIELD_BOOL, offsetof(struct line_head, more), NULL},
     {"kind", FIELD_STRING, offsetof(struct line_head, kind), NULL},
     {"effect", FIELD_INT, offsetof(struct line_head, effect), NULL},
     {"outcome", FIELD_STRING, offsetof(struct line_head, outcome), NULL},
@@ -200,6 +206,7 @@ struct rc journal_parse_line(struct arena *arena, struct str line, struct journa
         return err_set(err, RC_INVALID, "a line that is neither an event nor a decision");
     }
     parsed.event.kind = (enum event_kind)event;
+    parsed.event.more_follow = head->more.value;
     bool has_object = event == EVENT_OBJECT || event == EVENT_DELETED;
     if ((has_object || event == EVENT_SYNCED) && kind == KIND_NONE) {
         return err_set(err, RC_INVALID, "an event of the unknown kind \"" STR_FMT "\"",

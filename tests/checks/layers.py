@@ -22,7 +22,7 @@ LIBRARIES = {
     "curl": {"kube", "daemon"},
     "yajl": {"api"},
     "yaml": {"api"},
-    "zlib": {"api", "kube", "store", "http"},
+    "zlib": {"api", "kube", "store", "http", "daemon"},
     "lmdb": {"store", "daemon"},
     "microhttpd": {"http", "daemon"},
 }

@@ -154,4 +154,14 @@
 #define DAEMON_FLUSH_MS  100 /* how long a change may wait for the others of its batch */
 
 /* sim */
-#define SIM_TASKS_AT_ONCE_MAX 1000000 /* at one moment of virtual time */
+#define SIM_TASKS_AT_ONCE_MAX     1000000 /* at one moment of virtual time */
+#define SIMULATE_JOBS_MAX         5000000 /* of a load or a trace */
+#define SIMULATE_QUEUES_MAX       100000
+#define SIMULATE_CLASSES_MAX      1000
+#define SIMULATE_NODES_MAX        100000
+#define SIMULATE_UNITS_MAX        1000000 /* devices of one node or pod */
+#define SIMULATE_LINE_MAX_BYTES   65536   /* of a trace */
+#define SIMULATE_COLUMNS_MAX      256
+#define SIMULATE_NAME_MAX_BYTES   63
+#define SIMULATE_GANTT_BARS_MAX   2500 /* above, a chart shows queues instead of gangs */
+#define SIMULATE_GANTT_QUEUES_MAX 40

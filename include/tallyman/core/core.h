@@ -51,6 +51,7 @@ struct event {
     struct object object; /* borrowed for the step */
     enum object_kind synced_kind;
     struct effect_done done; /* borrowed for the step */
+    bool more_follow;        /* of the same moment: it is taken in, and the last one decides */
 };
 
 enum effect_kind {
@@ -141,6 +142,9 @@ struct effects {
 struct core_options {
     int64_t stuck_node_ms; /* pods on a node NotReady for so long hold no quota; 0: 5 min */
     bool is_plain; /* nothing is looked up in an index: the same decisions, slowly, for tests */
+    /* For simulators: an Admission says state and reason alone and is written when they change;
+     * positions and the statuses of other kinds aren't written. Decisions are the same. */
+    bool is_terse;
 };
 
 /* Owned; core_free(). */

@@ -78,6 +78,9 @@ void driver_free(struct driver *driver); /* NULL is fine */
 /* What has happened. Effects are carried out before these return, as far as they can be. */
 void driver_object(struct driver *driver, const struct object *object);
 void driver_deleted(struct driver *driver, const struct object *object);
+/* The same where others of that moment follow: nothing is decided or written before one of the
+ * other calls, driver_tick() at the latest. */
+void driver_take_in(struct driver *driver, const struct object *object, bool is_deleted);
 void driver_synced(struct driver *driver, enum object_kind kind);
 void driver_tick(struct driver *driver);
 void driver_write_done(struct driver *driver, uint64_t id, const struct driver_answer *answer);

@@ -1,0 +1,177 @@
+/* simulate_manifests.c - manifests in virtual time, pod by pod: as plain Kubernetes places them,
+ * and with Tallyman. */
+#include "simulate.h"
+
+#define EARLY_MS  30000 /* by then the first Jobs have settled */
+#define LINES_MAX 32    /* of one half, so that it stays on a screen */
+
+/* -- input --------------------------------------------------------------------------------------
+ */
+
+/* The clock starts with the oldest Job that says when it was made. */
+static void find_start(struct simulation *simulation)
+{
+    for (uint32_t i = 0; i < simulation->manifests.count; i++) {
+        const struct object *object = &simulation->manifests.items[i].object;
+        if (object->kind != KIND_JOB || !object->value->creation_timestamp.is_set) {
+            continue;
+        }
+        int64_t created_ms = object->value->creation_timestamp.ms;
+        if (simulation->start_ms == 0 || created_ms < simulation->start_ms) {
+            simulation->start_ms = created_ms;
+        }
+    }
+}
+
+static int check_input(struct simulation *simulation)
+{
+    uint32_t jobs = 0;
+    uint32_t nodes = 0;
+    for (uint32_t i = 0; i < simulation->manifests.count; i++) {
+        const struct manifest *manifest = &simulation->manifests.items[i];
+        jobs += manifest->object.kind == KIND_JOB ? 1 : 0;
+        nodes += manifest->object.kind == KIND_NODE ? 1 : 0;
+        if (manifest->object.kind == KIND_NONE) {
+            fprintf(stderr,
+                    "tallyman simulate: " STR_FMT ":%u: " STR_FMT " " STR_FMT
+                    " plays no part here and is left out\n",
+                    STR_ARG(manifest->file_name), manifest->line, STR_ARG(manifest->api_version),
+                    STR_ARG(manifest->kind));
+        }
+    }
+    if (jobs == 0) {
+        fprintf(stderr, "tallyman simulate: there is no Job in %s%s, so there is nothing to play\n",
+                simulation->paths[0], simulation->path_count > 1 ? " and the others" : "");
+        return 2;
+    }
+    if (nodes == 0) {
+        fputs("tallyman simulate: there is no Node in the manifests, so no pod can be placed; add "
+              "some as examples/deadlock/cluster.yaml has them\n",
+              stderr);
+    }
+    find_start(simulation);
+    return 0;
+}
+
+static int load_all(const struct simulation *simulation, struct sim *sim)
+{
+    for (uint32_t i = 0; i < simulation->manifests.count; i++) {
+        const struct manifest *manifest = &simulation->manifests.items[i];
+        struct err err;
+        if (manifest->object.kind != KIND_NONE &&
+            rc_failed(sim_load(sim, &manifest->object, &err))) {
+            fprintf(stderr, "tallyman simulate: " STR_FMT ":%u: %s\n", STR_ARG(manifest->file_name),
+                    manifest->line, err.text);
+            return 2;
+        }
+    }
+    return 0;
+}
+
+/* -- one half -----------------------------------------------------------------------------------
+ */
+
+static void on_refused(void *ctx, const struct event *event, const struct err *err)
+{
+    (void)ctx;
+    (void)event;
+    fprintf(stderr, "tallyman simulate: an object is passed over: %s\n", err->text);
+}
+
+static void print_title(const struct half *half)
+{
+    print_ink(stdout, INK_BOLD);
+    printf("%s\n", half->has_tallyman ? "With Tallyman" : "Plain Kubernetes");
+    print_ink(stdout, INK_PLAIN);
+}
+
+/* How it ended, if it didn't end well. */
+static void print_end(const struct half *half)
+{
+    const struct snapshot *end = &half->end;
+    int64_t open = end->jobs - end->finished;
+    fputs("  ", stdout);
+    print_ink(stdout, INK_DIM);
+    print_clock(stdout, end->at_ms);
+    print_ink(stdout, INK_PLAIN);
+    if (open == 0) {
+        fputs("  the end: every Job has finished\n\n", stdout);
+        return;
+    }
+    bool is_stuck = end->working == 0 && end->devices.held_for_nothing > 0;
+    print_ink(stdout, is_stuck ? INK_RED : INK_PLAIN);
+    char text[256];
+    int length = snprintf(text, sizeof(text), "the end: %lld of %lld Jobs unfinished, %lld at work",
+                          (long long)open, (long long)end->jobs, (long long)end->working);
+    if (end->devices.held_for_nothing > 0 && length > 0) {
+        snprintf(text + length, sizeof(text) - (size_t)length,
+                 "; %lld of %lld devices held by Jobs that can't go on",
+                 (long long)end->devices.held_for_nothing, (long long)end->devices.total);
+    }
+    fputs("  ", stdout);
+    print_wrapped(stdout, 12, str_from_c(text));
+    print_ink(stdout, INK_PLAIN);
+    fputc('\n', stdout);
+}
+
+/* EARLY_MS behind the first Job, unless the command line says another moment. */
+static int64_t early_moment(const struct simulation *simulation, struct sim *sim,
+                            const struct timeline *timeline)
+{
+    int64_t at_ms = simulation->at_ms;
+    while (at_ms < 0 && timeline->count == 0 && sim_next_ms(sim) <= simulation->until_ms) {
+        (void)sim_run_until(sim, sim_next_ms(sim));
+    }
+    if (at_ms < 0) {
+        at_ms = (timeline->count > 0 ? timeline->lines[0].at_ms : 0) + EARLY_MS;
+    }
+    return at_ms < simulation->until_ms ? at_ms : simulation->until_ms;
+}
+
+static int play_half(const struct simulation *simulation, struct half *half, struct arena *arena)
+{
+    half->timeline = (struct timeline){.arena = arena};
+    struct sim_options options = {.has_tallyman = half->has_tallyman,
+                                  .start_ms = simulation->start_ms,
+                                  .ctx = &half->timeline,
+                                  .on_note = timeline_note,
+                                  .on_refused = on_refused};
+    struct sim *sim = sim_new(&options);
+    half->timeline.sim = sim;
+    int status = load_all(simulation, sim);
+    if (status == 0) {
+        int64_t early_ms = early_moment(simulation, sim, &half->timeline);
+        (void)sim_run_until(sim, early_ms > sim_now_ms(sim) ? early_ms : sim_now_ms(sim));
+        snapshot_take(&half->early, sim, arena);
+        (void)sim_run_until(sim, simulation->until_ms);
+        snapshot_take(&half->end, sim, arena);
+        half->wasted_device_ms = sim_wasted_device_ms(sim);
+        print_title(half);
+        timeline_print(stdout, &half->timeline, simulation->shows_all ? 0 : LINES_MAX);
+        print_end(half);
+    }
+    sim_free(sim);
+    return status;
+}
+
+int simulate_manifests(struct simulation *simulation, struct arena *arena)
+{
+    int status = check_input(simulation);
+    struct half halves[2];
+    uint32_t count = 0;
+    if (!simulation->is_tallyman_only) {
+        halves[count++] = (struct half){.name = "plain Kubernetes"};
+    }
+    if (!simulation->is_plain_only) {
+        halves[count++] = (struct half){.name = "with Tallyman", .has_tallyman = true};
+    }
+    print_choose_ink(stdout);
+    for (uint32_t i = 0; i < count && status == 0; i++) {
+        status = play_half(simulation, &halves[i], arena);
+    }
+    if (status == 0) {
+        table_print(stdout, halves, count);
+        waiting_print(stdout, &halves[count - 1].early);
+    }
+    return status;
+}
