@@ -212,8 +212,12 @@ static void adapt(struct bulk_gang *gang, int64_t first_ms, const struct trace_o
 {
     i128 since_ms = (i128)(gang->submit_ms - first_ms) * 1000 / options->saturation_milli;
     gang->submit_ms = (int64_t)since_ms;
+    if (options->saturation_milli != 1000) {
+        gang->submit_ms = gang->submit_ms / 1000 * 1000; /* whole seconds, as a Job has them */
+    }
     if (options->bound_milli > 0 && gang->bound_ms == 0) {
         i128 bound_ms = (i128)gang->run_ms * options->bound_milli / 1000;
+        bound_ms = bound_ms > 0 ? bound_ms : 1; /* 0 is no bound */
         gang->bound_ms = (int64_t)((bound_ms + 999) / 1000 * 1000);
     }
     if (gang->bound_ms > 0 && gang->bound_ms < gang->run_ms) {
