@@ -268,6 +268,25 @@ static bool is_bulk(const struct simulation *simulation)
     return bulk->load_path != NULL || bulk->swf_path != NULL || bulk->csv_path != NULL;
 }
 
+static int check_manifests_only(const struct simulation *simulation)
+{
+    static const char *const right =
+        "manifests alone are shown as text; give a load or a trace beside them";
+    if (simulation->bulk.format != FORMAT_TEXT) {
+        return complain("-o", "json, -o csv", right);
+    }
+    if (simulation->bulk.svg_path != NULL) {
+        return complain("--svg", simulation->bulk.svg_path, right);
+    }
+    if (simulation->path_count == 0) {
+        fputs("tallyman simulate: no manifests; give a file or a directory, such as "
+              "examples/deadlock, or --load, --swf or --csv\n",
+              stderr);
+        return 2;
+    }
+    return 0;
+}
+
 static int check_options(const struct simulation *simulation)
 {
     const struct bulk_command *bulk = &simulation->bulk;
@@ -281,13 +300,7 @@ static int check_options(const struct simulation *simulation)
     if (is_bulk(simulation) && simulation->is_plain_only) {
         return complain("--plain", "", "a load or a trace is played with Tallyman only");
     }
-    if (!is_bulk(simulation) && simulation->path_count == 0) {
-        fputs("tallyman simulate: no manifests; give a file or a directory, such as "
-              "examples/deadlock, or --load, --swf or --csv\n",
-              stderr);
-        return 2;
-    }
-    return 0;
+    return is_bulk(simulation) ? 0 : check_manifests_only(simulation);
 }
 
 /* 0: go on, -1: all said, else the exit status. */

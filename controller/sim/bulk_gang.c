@@ -72,7 +72,8 @@ static void drop_pods(struct bulk *bulk, uint32_t index)
 {
     struct bulk_gang_state *state = &bulk->gangs[index];
     const struct bulk_gang *gang = &bulk->options.gangs[index];
-    for (int64_t pod = 0; state->nodes != NULL && pod < gang->pods; pod++) {
+    /* The last first: the core finds that one without a walk over the others. */
+    for (int64_t pod = gang->pods - 1; state->nodes != NULL && pod >= 0; pod--) {
         if (state->nodes[pod] != BULK_NO_NODE) {
             bulk_show_pod(bulk, index, pod, true);
             bulk_node_use(bulk, state->nodes[pod], -gang->units_per_pod);
