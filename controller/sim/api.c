@@ -101,6 +101,7 @@ static void unlink_pod_from_job(struct sim_object *pod)
     if (job == NULL) {
         return;
     }
+    job_count_pod(pod, false);
     struct sim_object **link = &job->job.pods;
     while (*link != pod) {
         link = &(*link)->pod.next_in_job;
@@ -155,6 +156,7 @@ struct sim_object *api_create(struct sim *sim, enum object_kind kind, const void
     object->job.partial_since_ms = -1;
     RB_INSERT(sim_object_tree, &sim->objects[kind], object);
     HASH_ADD_KEYPTR(hh, sim->by_uid, object->uid.ptr, (unsigned)object->uid.len, object);
+    sim->is_node_list_stale = sim->is_node_list_stale || kind == KIND_NODE;
     if (kind == KIND_POD) {
         link_pod_to_job(sim, object);
     }
@@ -193,6 +195,7 @@ void api_remove(struct sim *sim, struct sim_object *object)
 {
     RB_REMOVE(sim_object_tree, &sim->objects[object->kind], object);
     HASH_DEL(sim->by_uid, object);
+    sim->is_node_list_stale = sim->is_node_list_stale || object->kind == KIND_NODE;
     watch_removed(sim, object);
     if (object->kind == KIND_POD) {
         unlink_pod_from_job(object);

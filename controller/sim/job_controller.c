@@ -29,38 +29,49 @@ bool job_is_gang(const struct job *job)
 
 struct job_count job_count_pods(const struct sim_object *job)
 {
+    return job->job.count;
+}
+
+static struct job_count count_of(const struct pod *pod)
+{
     struct job_count count = {.active = 0};
-    for (const struct sim_object *item = job->job.pods; item != NULL;
-         item = item->pod.next_in_job) {
-        const struct pod *pod = object_pod(item);
-        if (str_eq_c(pod->status.phase, "Succeeded")) {
-            count.succeeded++;
-        } else if (str_eq_c(pod->status.phase, "Failed")) {
-            count.failed++;
-        } else if (pod->meta.deletion_timestamp.is_set) {
-            count.terminating++;
-        } else {
-            count.active++;
-            count.ready += pod_is_ready(pod) ? 1 : 0;
-        }
+    if (str_eq_c(pod->status.phase, "Succeeded")) {
+        count.succeeded = 1;
+    } else if (str_eq_c(pod->status.phase, "Failed")) {
+        count.failed = 1;
+    } else if (pod->meta.deletion_timestamp.is_set) {
+        count.terminating = 1;
+    } else {
+        count.active = 1;
+        count.ready = pod_is_ready(pod) ? 1 : 0;
+        count.bound = str_is_empty(pod->spec.node_name) ? 0 : 1;
     }
     return count;
 }
 
+static void count_add(struct job_count *sum, const struct job_count *count, int64_t sign)
+{
+    sum->active += sign * count->active;
+    sum->ready += sign * count->ready;
+    sum->terminating += sign * count->terminating;
+    sum->succeeded += sign * count->succeeded;
+    sum->failed += sign * count->failed;
+    sum->bound += sign * count->bound;
+}
+
+void job_count_pod(struct sim_object *pod, bool is_there)
+{
+    struct sim_object *job = pod->pod.job;
+    if (job == NULL) {
+        return;
+    }
+    count_add(&job->job.count, &pod->pod.counted, -1);
+    pod->pod.counted = is_there ? count_of(object_pod(pod)) : (struct job_count){.active = 0};
+    count_add(&job->job.count, &pod->pod.counted, 1);
+}
+
 /* -- whole, or not ------------------------------------------------------------------------------
  */
-
-static int64_t count_bound(const struct sim_object *job)
-{
-    int64_t bound = 0;
-    for (const struct sim_object *item = job->job.pods; item != NULL;
-         item = item->pod.next_in_job) {
-        const struct pod *pod = object_pod(item);
-        bool is_live = !pod_is_terminal(pod) && !pod->meta.deletion_timestamp.is_set;
-        bound += is_live && !str_is_empty(pod->spec.node_name) ? 1 : 0;
-    }
-    return bound;
-}
 
 void job_excuse(struct sim_object *job)
 {
@@ -70,7 +81,7 @@ void job_excuse(struct sim_object *job)
 
 static void review_partial(struct sim *sim, struct sim_object *job, int64_t need)
 {
-    int64_t bound = count_bound(job);
+    int64_t bound = job->job.count.bound;
     struct job_notes *notes = &job->job;
     if (bound == 0 || bound >= need) {
         notes->is_excused = false;
@@ -91,7 +102,7 @@ static void review_partial(struct sim *sim, struct sim_object *job, int64_t need
 }
 
 /* Whole: ready and succeeded pods together are at least min-count. */
-void job_review(struct sim *sim, struct sim_object *job)
+void job_review(struct sim *sim, struct sim_object *job, struct sim_object *pod)
 {
     struct job_count count = job_count_pods(job);
     int64_t need = job_min_count(sim, job) - count.succeeded;
@@ -104,26 +115,30 @@ void job_review(struct sim *sim, struct sim_object *job)
     } else if (!is_whole && was_whole && need > 0) {
         sim_tell(sim, SIM_JOB_BROKEN, job, NULL, STR_NONE, STR_NONE);
     }
-    if (is_whole || was_whole) {
+    if (is_whole != was_whole) {
         kubelet_gang_changed(sim, job);
+    } else if (is_whole && pod != NULL) {
+        kubelet_set_clock(sim, pod);
     }
 }
 
 /* -- making and deleting ------------------------------------------------------------------------
  */
 
-static bool index_is_taken(const struct sim_object *job, int64_t index)
+/* Which of the indexes below `limit` have a pod that isn't over. */
+static bool *taken_indexes(struct sim *sim, const struct sim_object *job, int64_t limit)
 {
+    bool *taken = ARENA_ARRAY(&sim->scratch, bool, (size_t)limit + 1);
     for (const struct sim_object *item = job->job.pods; item != NULL;
          item = item->pod.next_in_job) {
         const struct pod *pod = object_pod(item);
         bool is_over = str_eq_c(pod->status.phase, "Failed") ||
                        (pod->meta.deletion_timestamp.is_set && !pod_is_terminal(pod));
-        if (item->pod.index == index && !is_over) {
-            return true;
+        if (!is_over && item->pod.index >= 0 && item->pod.index < limit) {
+            taken[item->pod.index] = true;
         }
     }
-    return false;
+    return taken;
 }
 
 static void pod_from_template(struct sim *sim, const struct sim_object *job, int64_t index,
@@ -177,11 +192,14 @@ static void make_pod(struct sim *sim, struct sim_object *job, int64_t index)
 static void make_pods(struct sim *sim, struct sim_object *job, int64_t count)
 {
     bool is_indexed = str_eq_c(object_job(job)->spec.completion_mode, "Indexed");
-    int64_t index = 0;
+    const struct job_count *now = &job->job.count;
+    int64_t limit = now->active + now->succeeded + now->failed + now->terminating + count;
+    const bool *taken = is_indexed ? taken_indexes(sim, job, limit) : NULL;
+    int64_t index = -1;
     for (int64_t i = 0; i < count; i++) {
-        while (is_indexed && index_is_taken(job, index)) {
+        do {
             index++;
-        }
+        } while (is_indexed && index < limit && taken[index]);
         make_pod(sim, job, is_indexed ? index : -1);
     }
 }

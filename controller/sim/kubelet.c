@@ -62,7 +62,7 @@ static void finish_pod(struct sim *sim, struct task *task)
 }
 
 /* The end of its work, as long as its gang is whole. Lost work is begun anew. */
-static void set_clock(struct sim *sim, struct sim_object *pod)
+void kubelet_set_clock(struct sim *sim, struct sim_object *pod)
 {
     const struct sim_object *job = pod->pod.job;
     bool is_gang = job != NULL && job_is_gang(object_job(job));
@@ -83,7 +83,7 @@ static void set_clock(struct sim *sim, struct sim_object *pod)
 void kubelet_gang_changed(struct sim *sim, struct sim_object *job)
 {
     for (struct sim_object *pod = job->job.pods; pod != NULL; pod = pod->pod.next_in_job) {
-        set_clock(sim, pod);
+        kubelet_set_clock(sim, pod);
     }
 }
 
@@ -140,7 +140,7 @@ void kubelet_pod_changed(struct sim *sim, struct sim_object *pod, const struct p
     if (is_bound && object->meta.deletion_timestamp.is_set) {
         stop_pod(sim, pod);
     }
-    set_clock(sim, pod);
+    kubelet_set_clock(sim, pod);
 }
 
 /* -- nodes ---------------------------------------------------------------------------------------

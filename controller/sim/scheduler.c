@@ -3,12 +3,14 @@
  * backoff, DynamicResources, default preemption is left out). */
 #include "sim_internal.h"
 
+#include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
 #include "tallyman/base/text.h"
 
 #define BACKOFF_BASE_MS          1000 /* podInitialBackoffSeconds */
 #define BACKOFF_MAX_MS           10000
 #define UNSCHEDULABLE_TEXT_BYTES 512
+#define SCORED_NODES_MIN         100u /* minFeasibleNodesToFind */
 
 static int64_t pod_priority(const struct sim_object *pod)
 {
@@ -301,35 +303,44 @@ static void bind_pod(struct sim *sim, struct task *task)
     api_update(sim, pod, &next, false);
 }
 
-static struct sim_object *node_at(const struct sim *sim, uint32_t index)
+static void list_nodes(struct sim *sim)
 {
-    struct sim_object *node = api_first(sim, KIND_NODE);
-    for (uint32_t i = 0; i < index && node != NULL; i++) {
-        node = api_next(node);
+    if (!sim->is_node_list_stale) {
+        return;
     }
-    return node;
+    sim->is_node_list_stale = false;
+    sim->node_count = 0;
+    for (struct sim_object *node = api_first(sim, KIND_NODE); node != NULL; node = api_next(node)) {
+        sim->nodes =
+            mem_grow(sim->nodes, sim->node_count, &sim->node_capacity, sizeof(*sim->nodes));
+        sim->nodes[sim->node_count++] = node;
+    }
 }
 
-static uint32_t count_nodes(const struct sim *sim)
+/* How many nodes that take the pod are enough: numFeasibleNodesToFind(), with no percentage set. */
+static uint32_t enough_nodes(uint32_t nodes)
 {
-    uint32_t count = 0;
-    for (struct sim_object *node = api_first(sim, KIND_NODE); node != NULL; node = api_next(node)) {
-        count++;
+    if (nodes < SCORED_NODES_MIN) {
+        return nodes;
     }
-    return count;
+    uint32_t percent = nodes / 125 < 45 ? 50 - nodes / 125 : 5;
+    uint32_t enough = nodes * percent / 100;
+    return enough < SCORED_NODES_MIN ? SCORED_NODES_MIN : enough;
 }
 
 /* The best node that takes the pod, NULL if none does. Equal ones are taken in turns. */
 static const struct node *pick_node(struct sim *sim, struct placement *placement,
                                     struct verdict_count *count)
 {
-    uint32_t nodes = count_nodes(sim);
-    struct sim_object *item = nodes == 0 ? NULL : node_at(sim, sim->scheduler_rotation % nodes);
+    list_nodes(sim);
+    int64_t enough = enough_nodes(sim->node_count);
     const struct node *best = NULL;
     int64_t best_score = -1;
-    count->nodes = nodes;
-    for (uint32_t i = 0; i < nodes; i++) {
-        const struct node *node = item->value;
+    count->nodes = sim->node_count;
+    uint32_t looked_at = 0;
+    while (looked_at < sim->node_count && count->rejected[REJECT_NONE] < enough) {
+        uint32_t index = (sim->scheduler_rotation + looked_at++) % sim->node_count;
+        const struct node *node = sim->nodes[index]->value;
         struct str resource = STR_NONE;
         enum rejection why = node_filter(sim, placement->pod, node, &resource);
         if (why == REJECT_NONE &&
@@ -343,8 +354,9 @@ static const struct node *pick_node(struct sim *sim, struct placement *placement
             best_score = score;
             best = node;
         }
-        item = api_next(item) != NULL ? api_next(item) : api_first(sim, KIND_NODE);
     }
+    bool is_part = looked_at < sim->node_count;
+    sim->scheduler_rotation += is_part ? looked_at : best != NULL ? 1 : 0;
     return best;
 }
 
@@ -357,7 +369,6 @@ static void schedule_pod(struct sim *sim, struct placement *placement)
         mark_unschedulable(sim, pod, &count);
         return;
     }
-    sim->scheduler_rotation++;
     leave_queue(sim, pod);
     load_add(sim, pod, node->meta.name);
     for (uint32_t i = 0; i < placement->claim_count; i++) {

@@ -49,6 +49,7 @@ void sim_free(struct sim *sim)
     loads_free(sim);
     devices_forget(sim);
     arena_deinit(&sim->scratch);
+    mem_free(sim->nodes);
     mem_free(sim);
 }
 

@@ -60,10 +60,21 @@ int64_t sim_later(struct sim *sim, int64_t delay_ms);
 
 struct sim_object;
 
+/* A Job's pods. */
+struct job_count {
+    int64_t active;
+    int64_t ready;
+    int64_t terminating;
+    int64_t succeeded;
+    int64_t failed;
+    int64_t bound; /* of the active ones, those that have a node */
+};
+
 /* What the simulator itself knows of a pod. */
 struct pod_notes {
     struct sim_object *job; /* its controller; NULL: none, or gone */
     struct sim_object *next_in_job;
+    struct job_count counted;      /* what it adds to its Job's count */
     struct amount_list amounts;    /* owned, in one piece with its texts */
     int64_t index;                 /* -1: none */
     int64_t run_for_ms;            /* -1: for ever */
@@ -82,6 +93,7 @@ struct pod_notes {
 struct job_notes {
     struct sim_object *pods; /* in order of making */
     struct sim_object **last_pod;
+    struct job_count count; /* the sum of what its pods add */
     bool is_sync_due;
     int64_t sync_at_ms;
     int64_t batch;       /* pods that are made at once next; grows as they succeed */
@@ -170,15 +182,10 @@ void watch_removed(struct sim *sim, struct sim_object *object);
 /* -- job_controller.c, job_status.c ---------------------------------------------------------------
  */
 
-struct job_count {
-    int64_t active;
-    int64_t ready;
-    int64_t terminating;
-    int64_t succeeded;
-    int64_t failed;
-};
-
 struct job_count job_count_pods(const struct sim_object *job);
+/* The pod has changed, or (`is_there` false) is no longer its Job's: kept up, because a walk over
+ * all pods for each change of one would take for ever with gangs of ten thousand. */
+void job_count_pod(struct sim_object *pod, bool is_there);
 void job_sync_soon(struct sim *sim, struct sim_object *job, int64_t delay_ms);
 bool job_is_suspended(const struct job *job);
 bool job_is_gang(const struct job *job);
@@ -192,8 +199,8 @@ int64_t job_min_count(struct sim *sim, const struct sim_object *job);
 bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_count *count);
 /* Deletes its active pods. */
 void job_stop_pods(struct sim *sim, struct sim_object *job);
-/* Its pods have changed: whole or broken, partial or not. */
-void job_review(struct sim *sim, struct sim_object *job);
+/* Its pods have changed, `pod` (NULL: one that is gone): whole or broken, partial or not. */
+void job_review(struct sim *sim, struct sim_object *job, struct sim_object *pod);
 /* What it misses from now on isn't the scheduler's doing: a pod was lost, or it is stopped. */
 void job_excuse(struct sim_object *job);
 
@@ -315,6 +322,8 @@ void kubelet_node_changed(struct sim *sim, struct sim_object *node, const struct
 void kubelet_node_gone(struct sim *sim, struct str node_name);
 /* Starts or stops the clocks of the Job's ready pods. */
 void kubelet_gang_changed(struct sim *sim, struct sim_object *job);
+/* The same for one pod. */
+void kubelet_set_clock(struct sim *sim, struct sim_object *pod);
 void kubelet_end_pod(struct sim *sim, struct sim_object *pod, const char *phase);
 bool node_object_is_ready(const struct node *node);
 
@@ -366,6 +375,10 @@ struct sim {
     bool is_scheduler_busy;
     int64_t scheduler_retry_ms;  /* when pods that back off are looked at again; INT64_MAX: never */
     uint32_t scheduler_rotation; /* the node that is looked at first */
+    struct sim_object **nodes;   /* owned; in order of name, for walks that begin anywhere */
+    uint32_t node_count;
+    uint32_t node_capacity;
+    bool is_node_list_stale;
     struct node_load *loads;
     struct device_list_cache devices;
     struct used_key *used_keys;

@@ -35,6 +35,7 @@ static void pod_changed(struct sim *sim, struct sim_object *object, const struct
     if (old == NULL) {
         pod_read_notes(sim, object);
     }
+    job_count_pod(object, true);
     if (old == NULL || (pod_is_terminal(pod) && !pod_is_terminal(old))) {
         agenda_add(sim, sim_later(sim, CLAIM_CONTROLLER_MS), sync_claims, object->uid);
     }
@@ -45,7 +46,7 @@ static void pod_changed(struct sim *sim, struct sim_object *object, const struct
         if (is_leaving && !object->pod.is_expected_to_go) {
             job_excuse(object->pod.job);
         }
-        job_review(sim, object->pod.job);
+        job_review(sim, object->pod.job, object);
         job_sync_soon(sim, object->pod.job, JOB_BATCH_MS);
     }
 }
@@ -146,7 +147,7 @@ static void review_job(struct sim *sim, struct task *task)
 {
     struct sim_object *job = api_find_uid(sim, task->uid);
     if (job != NULL) {
-        job_review(sim, job);
+        job_review(sim, job, NULL);
         job_sync_soon(sim, job, JOB_BATCH_MS);
     }
 }
