@@ -90,7 +90,7 @@ static void take_admission(struct bulk *bulk, uint32_t index, const struct admis
         return;
     }
     enum reason reason = reason_named(admission->status.reason);
-    if (reason != state->reason) {
+    if (reason != REASON_NONE && reason != state->reason) { /* none: it has just been admitted */
         state->reason = reason;
         bulk_tell(bulk, &(struct bulk_note){.change = BULK_WAITS, .gang = index, .reason = reason});
     }
