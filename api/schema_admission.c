@@ -94,6 +94,7 @@ static SCHEMA(explanation_past);
 static const struct field explanation_fields[] = {
     F_TIME(explanation, since, "since"),
     F_TIME(explanation, likely_start, "likelyStart"),
+    F_BOOL(explanation, likely_start_unknown, "likelyStartUnknown"),
     F_OBJECT_LIST(explanation, actions, "actions", explanation_action),
     F_OBJECT_LIST(explanation, resources, "resources", explanation_resource),
     F_OBJECT_LIST(explanation, in_the_way, "inTheWay", explanation_blocker),
@@ -161,6 +162,7 @@ static const struct field record_restore_fields[] = {
     F_STRING_MAP(record_restore, node_selector, "nodeSelector"),
     F_OBJECT_LIST(record_restore, tolerations, "tolerations", toleration),
     F_INT(record_restore, parallelism, "parallelism"),
+    F_INT(record_restore, active_deadline_seconds, "activeDeadlineSeconds"),
 };
 static SCHEMA(record_restore);
 

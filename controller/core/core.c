@@ -24,6 +24,7 @@ struct core *core_new(const struct core_options *options)
     RB_INIT(&core->holders);
     RB_INIT(&core->ready);
     arena_init(&core->scratch);
+    bookings_init(core);
     static const char *const always_known[] = {"cpu", "memory", "ephemeral-storage", RESOURCE_PODS};
     for (size_t i = 0; i < ARRAY_COUNT(always_known); i++) {
         (void)resource_intern(core, str_from_c(always_known[i]));
@@ -41,6 +42,7 @@ void core_free(struct core *core)
     core->out = &ignored;
     core->is_ready = false;
     gangs_free(core);
+    bookings_free(core);
     pods_free(core);
     devices_free(core);
     claims_free(core);
@@ -265,7 +267,8 @@ static int64_t next_wake_ms(const struct core *core)
     if (core->next_admission_retry_ms != 0 && core->next_admission_retry_ms < wake_ms) {
         wake_ms = core->next_admission_retry_ms;
     }
-    return wake_ms;
+    int64_t bookings_ms = bookings_due_ms(core);
+    return bookings_ms < wake_ms ? bookings_ms : wake_ms;
 }
 
 static struct rc take_in(struct core *core, const struct event *event, struct err *err)
@@ -296,6 +299,7 @@ struct rc core_step(struct core *core, const struct event *event, struct effects
     arena_reset(&core->scratch);
     core->cost = (struct core_cost){.gangs_visited = 0};
     core->now_ms = event->now_ms > core->now_ms ? event->now_ms : core->now_ms;
+    bookings_step(core);
     *ret_effects = (struct effects){.arena = ret_effects->arena};
     core->out = ret_effects;
     struct rc rc = take_in(core, event, err);

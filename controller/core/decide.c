@@ -20,6 +20,8 @@ static void park(struct core *core, struct shape *shape, const struct evaluation
     verdict_drop(&shape->verdict);
     shape->verdict = kept;
     shape->queue->is_pending_dirty = shape->queue->is_pending_dirty || is_reworded;
+    shape->is_beyond_help = false;
+    bookings_look_again(core);
     if (!is_changed) {
         return;
     }
@@ -107,12 +109,14 @@ void decide(struct core *core)
     core->pass++;
     quota_relink(core);
     preempt_finish_ready(core);
-    struct shape *shape;
-    while ((shape = order_next(core)) != NULL) {
-        ready_remove(core, shape);
-        arena_reset(&core->scratch);
-        if (!is_still_short(shape)) {
-            take_next(core, shape);
+    do {
+        struct shape *shape;
+        while ((shape = order_next(core)) != NULL) {
+            ready_remove(core, shape);
+            arena_reset(&core->scratch);
+            if (!is_still_short(shape)) {
+                take_next(core, shape);
+            }
         }
-    }
+    } while (bookings_settle(core));
 }

@@ -201,6 +201,17 @@ static void note_nodes(const struct fit_result *fit, struct evidence *evidence)
     }
 }
 
+/* One that fits may still have to leave its room to a gang ahead of it. */
+static struct verdict judge_beside_bookings(struct attempt *attempt, struct evaluation *evaluation)
+{
+    struct verdict verdict = judge(attempt, evaluation);
+    if (verdict.reason == REASON_NONE) {
+        fill_request(attempt, evaluation);
+        verdict = booking_check(attempt->core, attempt->shape, evaluation);
+    }
+    return verdict;
+}
+
 static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluation)
 {
     struct evidence evidence = {.flavor_count = 0};
@@ -210,11 +221,10 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
     bool has_fit = false;
     do {
         struct evaluation evaluation;
-        struct verdict verdict = judge(attempt, &evaluation);
+        struct verdict verdict = judge_beside_bookings(attempt, &evaluation);
         if (verdict.reason == REASON_NONE) {
             bool is_better = !has_fit || evaluation.level < ret_evaluation->level;
             if (is_better) {
-                fill_request(attempt, &evaluation);
                 *ret_evaluation = evaluation;
                 ret_evaluation->combination = tried;
                 has_fit = true;
@@ -395,12 +405,9 @@ void evaluate_combination(struct core *core, struct shape *shape, uint32_t combi
             .verdict = verdict_say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG, STR_NONE)};
         return;
     }
-    struct verdict verdict = judge(&attempt, ret_evaluation);
+    struct verdict verdict = judge_beside_bookings(&attempt, ret_evaluation);
     ret_evaluation->verdict = verdict;
     ret_evaluation->combination = combination;
-    if (verdict.reason == REASON_NONE) {
-        fill_request(&attempt, ret_evaluation);
-    }
 }
 
 /* One group's flavor: what is short of it, else all of it. */

@@ -96,6 +96,14 @@ static int64_t held_amount(const struct gang *gang, struct str resource)
     return sum;
 }
 
+/* When a gang will have ended; not set: nobody says. */
+static struct opt_time until_of(const struct core *core, const struct gang *gang)
+{
+    int64_t end_ms = runtime_end_ms(core, gang);
+    bool is_known = end_ms != INT64_MAX && end_ms > core->now_ms;
+    return (struct opt_time){is_known, is_known ? (end_ms + 999) / 1000 * 1000 : 0};
+}
+
 /* Gangs that hold what ran short, the oldest first. */
 static void add_blockers(const struct core *core, const struct gang *gang,
                          struct explanation *explanation, const struct verdict *verdict,
@@ -121,7 +129,8 @@ static void add_blockers(const struct core *core, const struct gang *gang,
             .size = arena_format(arena, STR_FMT " " STR_FMT,
                                  STR_ARG(resource_amount_format(arena, verdict->resource, amount)),
                                  STR_ARG(verdict->resource)),
-            .since = {true, other->admitted_ms / 1000 * 1000}};
+            .since = {true, other->admitted_ms / 1000 * 1000},
+            .until = until_of(core, other)};
         if (list->count == BLOCKERS_MAX) {
             break;
         }
@@ -227,6 +236,11 @@ struct explanation *explain_gang(const struct core *core, const struct gang *gan
 {
     struct explanation *explanation = ARENA_NEW(arena, struct explanation);
     explanation->since = (struct opt_time){true, gang->reason_since_ms / 1000 * 1000};
+    if (gang->likely_start_ms == INT64_MAX) {
+        explanation->likely_start_unknown = (struct opt_bool){true, true};
+    }
+    explanation->likely_start = (struct opt_time){
+        gang->likely_start_ms > 0 && gang->likely_start_ms != INT64_MAX, gang->likely_start_ms};
     add_action(explanation, verdict, arena);
     add_resource(explanation, verdict, arena);
     add_ahead(gang, explanation, arena);

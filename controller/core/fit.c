@@ -6,6 +6,7 @@
  * the room has to suffice even if every one of their pods lands where it hurts most (fit_robust.c).
  * If it doesn't, the gang waits until those pods are bound, which is a matter of moments. */
 #include "reach.h"
+#include "shadow.h"
 
 #include "tallyman/base/limits.h"
 
@@ -18,117 +19,45 @@ void fit_plan_new(struct core *core)
     core->planned_nodes = NULL;
 }
 
-/* -- promises --------------------------------------------------------------------------------- */
-
-static void demand_add_flavor(const struct core *core, struct pod_demand *demand, struct str name)
-{
-    const struct resource_flavor *flavor = flavor_object(core, name);
-    if (flavor == NULL || demand->flavor_count == FLAVORS_PER_GANG_MAX) {
-        return;
-    }
-    for (uint32_t i = 0; i < demand->flavor_count; i++) {
-        if (demand->flavors[i] == flavor) {
-            return;
-        }
-    }
-    demand->flavors[demand->flavor_count++] = flavor;
-}
-
-/* How the pods of an admitted gang look for their places: as its template stands on the Job. */
-static struct pod_demand promise_demand(struct core *core, struct gang *gang)
-{
-    shape_resolve(core, gang->shape);
-    const struct pod_set *set = &gang->shape->sets[0];
-    struct pod_demand demand = {.set = set, .node_selector = &set->node_selector};
-    if (gang->admit_selector.count > 0) {
-        demand.node_selector = &gang->admit_selector;
-    } else if (gang->template_selector.count > 0) {
-        demand.node_selector = &gang->template_selector;
-    }
-    for (uint32_t i = 0; i < gang->reservation->per_pod.count; i++) {
-        demand_add_flavor(core, &demand, gang->reservation->per_pod.items[i].flavor);
-    }
-    return demand;
-}
-
-static bool is_same_selector(const struct string_map *a, const struct string_map *b)
-{
-    if (a->count != b->count) {
-        return false;
-    }
-    for (uint32_t i = 0; i < a->count; i++) {
-        if (!str_eq(a->items[i].key, b->items[i].key) ||
-            !str_eq(a->items[i].value, b->items[i].value)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The crowd that such pods belong to, or a new one. */
-static struct crowd *crowd_of(struct core *core, struct crowd_list *list,
-                              const struct pod_demand *demand)
-{
-    for (uint32_t i = list->count; i > 0; i--) {
-        const struct pod_demand *other = &list->items[i - 1].demand;
-        bool is_same = other->set == demand->set && other->flavor_count == demand->flavor_count &&
-                       is_same_selector(other->node_selector, demand->node_selector);
-        for (uint32_t f = 0; is_same && f < demand->flavor_count; f++) {
-            is_same = other->flavors[f] == demand->flavors[f];
-        }
-        if (is_same) {
-            return &list->items[i - 1];
-        }
-    }
-    list->items =
-        arena_grow(&core->scratch, list->items, list->count, &list->capacity, sizeof(struct crowd));
-    list->items[list->count] = (struct crowd){.demand = *demand};
-    return &list->items[list->count++];
-}
+/* -- the plan --------------------------------------------------------------------------------- */
 
 static struct crowd_list promises(struct core *core)
 {
-    struct crowd_list list = {.items = NULL};
-    struct gang *gang;
-    RB_FOREACH (gang, gang_unbound_tree, &core->unbound) {
-        int64_t pods = gang_promised_pods(gang);
-        if (pods <= 0 || gang->shape == NULL) {
-            continue;
-        }
-        struct pod_demand demand = promise_demand(core, gang);
-        list.is_incomplete = list.is_incomplete || gang->shape->broken.reason != REASON_NONE;
-        struct crowd *crowd = crowd_of(core, &list, &demand);
-        crowd->pods = sat_add(crowd->pods, pods);
-    }
-    return list;
+    struct crowd_list list = fit_promises(core);
+    return shadow_now(core) == NULL ? list : shadow_crowds(core, &list);
 }
 
 /* The same, looking only at nodes that have enough for a pod. */
 static int64_t place_in_reach(struct core *core, const struct reach *reach,
                               const struct reach_needs *needs, const struct pod_demand *demand,
-                              int64_t want)
+                              int64_t want, const int64_t *limits)
 {
     int64_t placed = 0;
     struct node_state *node = reach_next(core, reach, needs, 0);
     while (node != NULL && placed < want) {
-        placed += node_place(core, demand, node, want - placed);
+        int64_t left = want - placed;
+        int64_t limit = limits == NULL ? left : limits[node->index];
+        placed += node_place(core, demand, node, limit < left ? limit : left);
         node = reach_next(core, reach, needs, node->index + 1);
     }
     return placed;
 }
 
-int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want)
+static int64_t place_within(struct core *core, const struct pod_demand *demand, int64_t want,
+                            const int64_t *limits)
 {
     struct reach *reach = reach_of(core, demand);
     if (reach != NULL) {
         struct reach_needs needs;
         reach_find_needs(core, reach, demand, &needs);
-        return place_in_reach(core, reach, &needs, demand, want);
+        return place_in_reach(core, reach, &needs, demand, want, limits);
     }
     int64_t placed = 0;
+    uint32_t index = 0;
     struct node_state *node;
     core->plan_stays_local = !demand_may_roam(core, demand);
     RB_FOREACH (node, node_tree, &core->node_order) {
+        int64_t limit = limits == NULL ? want : limits[index++];
         if (placed == want) {
             break;
         }
@@ -138,16 +67,23 @@ int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t wa
         if (demand_has_new_claims(demand) && !node_place_claims(core, demand, node)) {
             continue;
         }
-        placed += node_place(core, demand, node, want - placed);
+        int64_t left = want - placed;
+        placed += node_place(core, demand, node, limit < left ? limit : left);
     }
     core->plan_stays_local = false;
     return placed;
 }
 
+int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want)
+{
+    return place_within(core, demand, want, NULL);
+}
+
 static void place_promises(struct core *core, const struct crowd_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
-        (void)fit_place(core, &list->items[i].demand, list->items[i].pods);
+        const struct crowd *crowd = &list->items[i];
+        (void)place_within(core, &crowd->demand, crowd->pods, crowd->limits);
     }
 }
 

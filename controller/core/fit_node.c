@@ -2,7 +2,7 @@
  *
  * A plan is a what-if: what is planned on a node or of a device counts only while its epoch is
  * core.plan_epoch, so that a new plan costs one increment. */
-#include "internal.h"
+#include "shadow.h"
 
 static bool has_flavor_labels(const struct pod_demand *demand, const struct node_state *node)
 {
@@ -278,6 +278,15 @@ static bool has_failing_selector(struct core *core, const struct pod_demand *dem
     return false;
 }
 
+void node_plan_pods(struct core *core, struct node_state *node, const struct pod_set *set,
+                    int64_t count)
+{
+    node_open_plan(core, node);
+    node_touch(core, node);
+    vector_add_all(&node->planned, &set->per_pod, count);
+    vector_add(&node->planned, resource_find(core, STR(RESOURCE_PODS)), count);
+}
+
 int64_t node_place(struct core *core, const struct pod_demand *demand, struct node_state *node,
                    int64_t want)
 {
@@ -302,9 +311,7 @@ int64_t node_place(struct core *core, const struct pod_demand *demand, struct no
         slots = taken;
     }
     if (slots > 0) {
-        node_touch(core, node);
-        vector_add_all(&node->planned, &set->per_pod, slots);
-        vector_add(&node->planned, resource_find(core, STR(RESOURCE_PODS)), slots);
+        node_plan_pods(core, node, set, slots);
     }
     return slots;
 }

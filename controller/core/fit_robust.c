@@ -5,6 +5,7 @@
  * all the others land where it hurts most. Where that can't be said, the candidate waits until they
  * are bound, which is a matter of moments. */
 #include "reach.h"
+#include "shadow.h"
 
 static bool share_a_node(struct core *core, const struct pod_demand *a, const struct pod_demand *b)
 {
@@ -217,7 +218,12 @@ static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i
         if (loss == LOSS_UNKNOWN || are_after_one_claim(core, &mine->demand, &other->demand)) {
             return false;
         }
-        needed = sat_add(needed, sat_mul(loss, other->pods));
+        int64_t before = sat_mul(loss, other->pods);
+        if (shadow_now(core) != NULL) {
+            int64_t by_devices = worst_device_loss(core, &other->demand, &mine->demand);
+            before = shadow_worst_cost(core, mine, other, loss, by_devices);
+        }
+        needed = sat_add(needed, before);
     }
     fit_plan_new(core);
     return fit_place(core, &mine->demand, needed) >= needed;
@@ -242,7 +248,8 @@ bool fit_is_robust(struct core *core, const struct crowd_list *promised,
     /* All its pods look for places, those too that none was found for. */
     struct crowd *own = &all.items[promised->count];
     *own = (struct crowd){.demand = *demand, .pods = pods};
-    for (uint32_t i = 0; i < promised->count; i++) {
+    /* In a shadow the others will have their places long before. */
+    for (uint32_t i = 0; shadow_now(core) == NULL && i < promised->count; i++) {
         if (!is_safe(core, &all, i)) {
             return false;
         }

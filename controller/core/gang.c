@@ -141,6 +141,7 @@ void gang_dequeue(struct core *core, struct gang *gang)
     struct shape *shape = gang->shape;
     struct queue_state *queue = gang->queue;
     gang->is_in_queue = false;
+    booking_forget(core, gang);
     RB_REMOVE(gang_tree, &queue->pending, gang);
     queue->pending_count--;
     queue->is_pending_dirty = true;

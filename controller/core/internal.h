@@ -2,6 +2,7 @@
 #pragma once
 
 #include "state.h"
+#include "strategy.h"
 
 /* -- quota.c: the trees of shared quota ------------------------------------------------------- */
 
@@ -42,6 +43,8 @@ bool quota_hits_borrowing_limit(const struct quota_node *node, struct str flavor
 
 /* The shape whose first gang is judged next, or NULL. */
 struct shape *order_next(struct core *core);
+/* Whether the one would be judged before the other. */
+bool order_is_ahead(struct core *core, struct gang *gang, struct gang *other);
 
 /* -- wake.c: which parked shapes a change could free ------------------------------------------ */
 
@@ -166,6 +169,7 @@ struct shape_input {
     struct str namespace_name;
     const struct pod_spec *spec; /* as the user wrote it: nothing injected */
     struct gang_size size;
+    int64_t stated_runtime_ms;
 };
 
 /* Finds or makes it; counted in `users`. */
@@ -256,6 +260,8 @@ struct verdict fit_verdict(struct core *core, const struct pod_set *set,
 struct crowd {
     struct pod_demand demand;
     int64_t pods;
+    const int64_t
+        *limits; /* by node, in order: at most so many go there; NULL: no limit is known */
 };
 
 struct crowd_list {

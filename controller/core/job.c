@@ -161,7 +161,8 @@ static void read_shape(struct core *core, struct gang *gang, const struct job *j
     struct shape_input input = {.queue = queue_get(core, queue_name),
                                 .namespace_name = gang->namespace_name,
                                 .spec = &spec,
-                                .size = gang->size};
+                                .size = gang->size,
+                                .stated_runtime_ms = runtime_stated_ms(gang)};
     struct shape *shape = shape_use(core, &input);
     pod_set_meet_labels(&shape->sets[0], &job->spec.pod_template.meta.labels);
     struct shape *old = gang->shape;
@@ -195,6 +196,21 @@ static bool is_elastic_index(const struct job *job)
            job->spec.parallelism.value == job->spec.completions.value;
 }
 
+/* Size, run-time bound and grace; the first thing that is wrong with the Job, absent: nothing is.
+ */
+static struct str read_trouble(struct core *core, struct gang *gang, const struct job *job,
+                               struct gang_size *ret_size)
+{
+    struct str runtime = runtime_read(core, gang, job);
+    struct str trouble = size_trouble(core, job, ret_size);
+    struct str bad_grace = checkpoint_read_grace(
+        core, job_annotation(job, ANNOTATION_CHECKPOINT_GRACE), &gang->grace_ms);
+    trouble = str_is_set(trouble) ? trouble : bad_grace;
+    trouble = str_is_set(trouble) ? trouble : flag_trouble(core, job);
+    trouble = str_is_set(trouble) ? trouble : runtime;
+    return str_is_set(trouble) ? trouble : unsupported_trouble(core, job);
+}
+
 static void read_job(struct core *core, struct gang *gang, const struct job *job)
 {
     read_version(gang, job);
@@ -226,12 +242,7 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     gang->template_tolerations = job->spec.pod_template.spec.tolerations.count;
     struct gang_size size = {.pods = 0};
     str_drop(&gang->invalid);
-    struct str trouble = size_trouble(core, job, &size);
-    struct str bad_grace = checkpoint_read_grace(
-        core, job_annotation(job, ANNOTATION_CHECKPOINT_GRACE), &gang->grace_ms);
-    trouble = str_is_set(trouble) ? trouble : bad_grace;
-    trouble = str_is_set(trouble) ? trouble : flag_trouble(core, job);
-    gang->invalid = str_own(str_is_set(trouble) ? trouble : unsupported_trouble(core, job));
+    gang->invalid = str_own(read_trouble(core, gang, job, &size));
     gang->size = size;
     gang->is_size_pruned = is_size_pruned(gang, job);
     struct str label = job_label(job, LABEL_QUEUE);

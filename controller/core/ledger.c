@@ -121,6 +121,7 @@ void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_r
     gang->reservation = reservation;
     RB_INSERT(gang_holder_tree, &core->holders, gang);
     request->queue->admitted_count++;
+    bookings_move(core);
     charges_apply(core, gang, request->queue, &reservation->per_pod, request->count);
     for (uint32_t i = 0; i < request->claim_count; i++) {
         struct claim_hold *hold = &reservation->claims[i];
@@ -136,6 +137,7 @@ void ledger_resize(struct core *core, struct gang *gang, int64_t count)
     struct reservation *reservation = gang->reservation;
     assert(reservation != NULL && count >= 0);
     if (count != reservation->count) {
+        bookings_move(core);
         charges_apply(core, gang, reservation->queue, &reservation->per_pod,
                       count - reservation->count);
         reservation->count = count;
@@ -148,6 +150,7 @@ void ledger_release(struct core *core, struct gang *gang)
     if (reservation == NULL) {
         return;
     }
+    bookings_move(core);
     for (uint32_t i = 0; i < reservation->claim_count; i++) {
         hold_leave(core, &reservation->claims[i]);
         str_drop(&reservation->claims[i].key);

@@ -87,6 +87,43 @@ static struct candidate best_of(struct core *core, struct quota_node *node, bool
     return best;
 }
 
+static struct candidate candidate_with(struct core *core, struct gang *gang)
+{
+    struct candidate candidate = {.shape = gang->shape, .gang = gang};
+    evaluate_quota(core, gang->shape, &candidate.probe);
+    return candidate;
+}
+
+bool order_is_ahead(struct core *core, struct gang *gang, struct gang *other)
+{
+    const struct quota_node *a = &gang->queue->node;
+    const struct quota_node *b = &other->queue->node;
+    bool is_one_tree = quota_root(a) == quota_root(b);
+    if (a == b && a->half_life_ms != 0 && !queue_is_strict(gang->queue)) {
+        int64_t used = history_of_namespace(core, gang->queue, gang->namespace_name);
+        int64_t other_used = history_of_namespace(core, gang->queue, other->namespace_name);
+        if (used != other_used) {
+            return used < other_used;
+        }
+    }
+    if (a == b || !is_one_tree) {
+        return gang_compare_order(gang, other) < 0;
+    }
+    const struct quota_node *branch_a = a;
+    const struct quota_node *branch_b = b;
+    while (a != b) { /* up to where they meet; the branches are what lies just below */
+        bool is_a_lower = a->depth >= b->depth;
+        bool is_b_lower = b->depth >= a->depth;
+        branch_a = is_a_lower ? a : branch_a;
+        branch_b = is_b_lower ? b : branch_b;
+        a = is_a_lower ? a->parent : a;
+        b = is_b_lower ? b->parent : b;
+    }
+    struct candidate first = candidate_with(core, gang);
+    struct candidate second = candidate_with(core, other);
+    return goes_before(core, &second, branch_b, &first, branch_a, share_is_on(quota_root(a)));
+}
+
 struct shape *order_next(struct core *core)
 {
     arena_reset(&core->scratch);

@@ -107,6 +107,9 @@ static struct str record_text(struct core *core, struct gang *gang,
     struct record_restore restore = {.node_selector = spec->node_selector,
                                      .tolerations = spec->tolerations,
                                      .parallelism = {true, gang->size.pods}};
+    if (runtime_deadline_to_set(gang).is_set) {
+        restore.active_deadline_seconds = (struct opt_int){true, gang->deadline_ms / 1000};
+    }
     struct record_pod_set set = {.name = STR("main"),
                                  .count = {true, evaluation->reserve.count},
                                  .flavors = record_flavors(core, evaluation),
@@ -213,6 +216,7 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
         patch->parallelism = (struct opt_int){true, evaluation->reserve.count};
         patch->sets_completions = gang->is_elastic_index;
     }
+    patch->deadline_seconds = runtime_deadline_to_set(gang);
     add_directives(core, gang, evaluation, patch);
     string_map_drop(&gang->admit_selector);
     gang->admit_selector = string_map_own(&patch->node_selector);
@@ -314,6 +318,18 @@ static void restore_parallelism(const struct gang *gang, struct job_patch *patch
     patch->sets_completions = gang->is_elastic_index;
 }
 
+/* The Job's own deadline again, where ours was lower. */
+static void restore_deadline(const struct gang *gang, struct job_patch *patch)
+{
+    const struct record_restore *restore = gang->record == NULL ? NULL : gang->record->restore;
+    if (restore != NULL && restore->active_deadline_seconds.is_set) {
+        bool had_none = restore->active_deadline_seconds.value == 0;
+        patch->removes_deadline = had_none;
+        patch->deadline_seconds =
+            had_none ? (struct opt_int){false, 0} : restore->active_deadline_seconds;
+    }
+}
+
 void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
 {
     struct effect *effect = patch_new(core, gang, PATCH_RESTORE);
@@ -324,6 +340,7 @@ void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
     patch->sets_hold = sets_hold;
     restore_selector(core, gang, patch);
     restore_parallelism(gang, patch);
+    restore_deadline(gang, patch);
     if (gang->template_tolerations != gang->shape->sets[0].spec->tolerations.count) {
         uint32_t capacity = 0;
         patch->sets_tolerations = true;

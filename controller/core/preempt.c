@@ -66,6 +66,7 @@ bool preempt(struct core *core, struct gang *gang, struct evaluation *seen)
     }
     struct victims victims;
     struct evaluation evaluation;
+    bookings_prepare(core);
     if (!victims_find(core, gang, seen, &victims, &evaluation)) {
         gang_set_timer(core, gang, fits ? 0 : gang->look_again_ms);
         return false;
@@ -129,10 +130,12 @@ static bool finish(struct core *core, struct gang *gang)
     arena_reset(&core->scratch);
     whatif_begin(core);
     whatif_take_out(core, gang);
+    bookings_ignore(core, true); /* the room is its own */
     evaluate_combination(core, gang->shape, gang->reserved_combination, &evaluation);
     if (evaluation.verdict.reason != REASON_NONE) {
         evaluate_shape(core, gang->shape, &evaluation);
     }
+    bookings_ignore(core, false);
     whatif_put_back(core, gang);
     whatif_end(core);
     enum reason reason = evaluation.verdict.reason;
@@ -230,7 +233,9 @@ static void restore_one(struct core *core, struct gang *gang)
             victims_append(core, &victims, victim);
         }
     }
+    bookings_ignore(core, true);
     evaluate_without(core, gang, &victims, &evaluation);
+    bookings_ignore(core, false);
     for (uint32_t i = 0; i < victims.count; i++) {
         str_drop(&victims.items[i]->stops_for);
         victims.items[i]->stops_for = str_own(gang->uid);

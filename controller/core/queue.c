@@ -196,6 +196,7 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
         return RC_SUCCESS;
     }
     quota_node_read(core, &queue->node, &queue->object->spec.resource_groups);
+    booking_queue_changed(core, queue);
     queue->blocker = NULL;
     queue->is_status_dirty = true;
     wake_queue(core, queue, WAIT_ANY);
@@ -220,6 +221,7 @@ void queue_deleted(struct core *core, const struct queue *object)
     queue->status_hash = 0;
     queue->blocker = NULL;
     quota_node_read(core, &queue->node, NULL);
+    booking_queue_changed(core, queue);
     wake_queue(core, queue, WAIT_ANY);
     queue_free_if_unused(core, queue);
 }

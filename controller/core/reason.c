@@ -40,8 +40,9 @@ static const struct reason_info reasons[REASON_COUNT] = {
                                   "It starts when devices come free.", false},
     [REASON_DEVICES_UNHEALTHY] = {"DevicesUnhealthy", ACTION_ASK_ADMIN,
                                   "Ask the cluster's admin about the devices.", false},
-    [REASON_RESERVED_FOR_OTHER] = {"ReservedForOther", ACTION_WAIT,
-                                   "It is looked at again when those pods are placed.", false},
+    [REASON_RESERVED_FOR_OTHER] =
+        {"ReservedForOther", ACTION_WAIT,
+         "It is looked at again when the room is no longer kept for others.", false},
     [REASON_WAITING_FOR_VICTIMS] = {"WaitingForVictims", ACTION_WAIT,
                                     "It starts when the gangs that make room have stopped.", false},
     [REASON_WAITING_FOR_TERMINATION] = {"WaitingForTermination", ACTION_WAIT,

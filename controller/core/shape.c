@@ -13,6 +13,9 @@ static struct str shape_key(struct core *core, const struct shape_input *input)
     text_addf(&text, STR_FMT "/" STR_FMT " %lld/%lld%s ", STR_ARG(input->queue->name),
               STR_ARG(input->namespace_name), (long long)input->size.min_count,
               (long long)input->size.pods, input->size.is_partial_allowed ? "p" : "");
+    if (input->stated_runtime_ms != 0) { /* a shorter one may go before where others can't */
+        text_addf(&text, "%lldms ", (long long)input->stated_runtime_ms);
+    }
     text_add(&text, json_writer_text(writer));
     json_writer_free(writer);
     return text_str(&text);
@@ -34,6 +37,7 @@ struct shape *shape_use(struct core *core, const struct shape_input *input)
                                           .name = str_own(STR("main")),
                                           .spec = object_clone(&pod_spec_schema, input->spec),
                                           .size = input->size};
+        shape->stated_runtime_ms = input->stated_runtime_ms;
         RB_INIT(&shape->gangs);
         shape->next_in_queue = input->queue->shapes;
         input->queue->shapes = shape;

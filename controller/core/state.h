@@ -33,6 +33,7 @@
 struct gang;
 struct shape;
 struct reach;
+struct bookings;
 
 RB_HEAD(gang_tree, gang);       /* a queue's, linked by in_queue */
 RB_HEAD(shape_gang_tree, gang); /* a shape's, linked by in_shape */
@@ -89,6 +90,7 @@ struct queue_state {
     uint32_t admitted_count; /* gangs with a reservation here */
     struct shape *shapes;    /* list by next_in_queue */
     struct gang *blocker;    /* StrictFIFO: the head that blocks, while it does */
+    bool has_bookings;       /* its head may get one; see booking.c */
     bool has_finalizer;
     bool is_finalizer_pending;
     bool is_pending_dirty;   /* positions have changed since the last refresh */
@@ -163,6 +165,7 @@ enum wait_bits {
     WAIT_CONFIG = 1 << 2, /* for an object that is named: flavor, class, template, namespace, … */
     WAIT_PROMISES = 1 << 4, /* judged beside pods on their way, which may land elsewhere */
     WAIT_ORDER = 1 << 3,    /* StrictFIFO: for the gang in front */
+    WAIT_BOOKING = 1 << 5,  /* for room that is kept for the head of a queue */
 };
 
 /* What an evaluation found. Numbers are in the resource's own unit. */
@@ -221,6 +224,7 @@ struct shape {
     struct str namespace_name; /* owned */
     struct pod_set *sets;      /* owned; 1 to POD_SETS_MAX, in the order of the gang's object */
     uint32_t set_count;
+    int64_t stated_runtime_ms;    /* of each of its gangs; see runtime_stated_ms() */
     struct shape_gang_tree gangs; /* that wait, in queue order */
     uint32_t users;               /* gangs of any state */
     uint64_t judged_in;           /* the pass of its last evaluation */
@@ -228,6 +232,7 @@ struct shape {
     bool is_resolved;             /* what follows is up to date */
     struct verdict broken;  /* reason != NONE: the template can't be judged (missing class, …) */
     bool is_ready;          /* in core.ready */
+    bool is_beyond_help;    /* it wouldn't fit even if every gang had ended; see booking.h */
     bool is_woken_by_cell;  /* only because quota came free: others may have it by now */
     struct verdict verdict; /* of the last evaluation; waits_for tells what wakes it */
     struct evidence evidence; /* of the last evaluation */
@@ -305,6 +310,8 @@ struct gang {
     int64_t created_ms;
     int64_t order_ms; /* place in the queue: creation, or the last failed start */
     struct gang_size size;
+    int64_t max_runtime_ms; /* annotation max-runtime; 0: none */
+    int64_t deadline_ms;    /* activeDeadlineSeconds, as its user set it; 0: none */
 
     /* the Job as last seen */
     bool is_job_gone;
@@ -346,14 +353,15 @@ struct gang {
     uint32_t reserved_combination;   /* of flavors */
     struct evidence *reserved_why;   /* owned; of each flavor, while Reserved; NULL: nothing */
     int64_t reserved_until_ms;
-    bool wakes_preemptors;  /* one would have stopped it, but for our write on its way */
-    int64_t look_again_ms;  /* a gang that it could stop is protected until then; 0: none is */
-    int64_t checkpoint_ms;  /* annotation last-checkpoint; 0: none */
-    int64_t grace_ms;       /* annotation checkpoint-grace; 0: it stops at once */
-    int64_t request_ms;     /* annotation checkpoint-request; 0: none stands on the Job */
-    struct str request_for; /* owned; annotation checkpoint-for: "namespace/name" */
-    bool is_stop_counted;   /* since it has had stops_for */
-    int64_t short_since_ms; /* fewer than min-count ready since; 0: whole */
+    bool wakes_preemptors;   /* one would have stopped it, but for our write on its way */
+    int64_t look_again_ms;   /* a gang that it could stop is protected until then; 0: none is */
+    int64_t checkpoint_ms;   /* annotation last-checkpoint; 0: none */
+    int64_t grace_ms;        /* annotation checkpoint-grace; 0: it stops at once */
+    int64_t request_ms;      /* annotation checkpoint-request; 0: none stands on the Job */
+    struct str request_for;  /* owned; annotation checkpoint-for: "namespace/name" */
+    bool is_stop_counted;    /* since it has had stops_for */
+    int64_t short_since_ms;  /* fewer than min-count ready since; 0: whole */
+    int64_t likely_start_ms; /* 0: not worked out; INT64_MAX: nobody can know */
 
     /* our own write on its way: no decision about the Job until the watch has shown it */
     uint64_t write_effect_id; /* 0: none in flight */
@@ -465,34 +473,13 @@ struct core {
     uint32_t apart_pods;   /* pods with a required podAntiAffinity */
     bool plan_stays_local; /* the plan leaves out devices that no node owns */
     bool is_what_if;
-    uint64_t what_if_epoch; /* counts what-ifs; one is on while is_what_if */
-    uint64_t pass;          /* counts the decision passes */
+    uint64_t what_if_epoch;    /* counts what-ifs; one is on while is_what_if */
+    uint64_t pass;             /* counts the decision passes */
+    struct bookings *bookings; /* owned; never NULL */
     uint64_t order_round;
     struct core_cost cost;
     struct pending_effect *pending_effects;
     struct hash_orphan *orphans; /* Admissions without a Job of ours */
 };
 
-/* -- orders ----------------------------------------------------------------------------------- */
-
-/* Priority desc, queue-order time, uid. Total. */
-int gang_compare_order(const struct gang *a, const struct gang *b);
-int gang_compare_uid(const struct gang *a, const struct gang *b);
-int gang_compare_timer(const struct gang *a, const struct gang *b);
-int gang_compare_admitted(const struct gang *a, const struct gang *b);
-int shape_compare_head(const struct shape *a, const struct shape *b);
-int queue_compare_name(const struct queue_state *a, const struct queue_state *b);
-int node_compare_name(const struct node_state *a, const struct node_state *b);
-int device_compare_key(const struct device_state *a, const struct device_state *b);
-
-RB_PROTOTYPE(gang_tree, gang, in_queue, gang_compare_order)
-RB_PROTOTYPE(shape_gang_tree, gang, in_shape, gang_compare_order)
-RB_PROTOTYPE(gang_order_tree, gang, by_uid, gang_compare_uid)
-RB_PROTOTYPE(gang_timer_tree, gang, by_timer, gang_compare_timer)
-RB_PROTOTYPE(gang_unbound_tree, gang, in_unbound, gang_compare_admitted)
-RB_PROTOTYPE(gang_holder_tree, gang, in_holders, gang_compare_admitted)
-RB_PROTOTYPE(shape_tree, shape, by_head, shape_compare_head)
-RB_PROTOTYPE(queue_tree, queue_state, by_name, queue_compare_name)
-RB_PROTOTYPE(ready_tree, queue_state, by_ready, queue_compare_name)
-RB_PROTOTYPE(node_tree, node_state, by_name, node_compare_name)
-RB_PROTOTYPE(device_tree, device_state, by_key, device_compare_key)
+#include "orders.h"

@@ -20,10 +20,6 @@ static struct str queue_unsupported(struct arena *arena, const struct queue_spec
 {
     struct text text;
     text_init(&text, arena, 600);
-    name_field(&text, str_eq_c(spec->queueing_strategy, "Backfill"), "queueingStrategy: Backfill");
-    name_field(&text, spec->starvation_bound.is_set, "starvationBound");
-    name_field(&text, spec->default_runtime.is_set, "defaultRuntime");
-    name_field(&text, spec->max_runtime.is_set, "maxRuntime");
     name_field(&text, spec->allowed_priority_classes.count > 0, "allowedPriorityClasses");
     name_field(&text, spec->admission_checks.count > 0, "admissionChecks");
     return text_str(&text);

@@ -115,6 +115,11 @@ void render_job_patch(struct json_writer *writer, const struct effect *effect)
             json_int(writer, patch->parallelism.value);
         }
     }
+    if (patch->deadline_seconds.is_set || patch->removes_deadline) {
+        json_key(writer, "activeDeadlineSeconds");
+        patch->removes_deadline ? json_null(writer)
+                                : json_int(writer, patch->deadline_seconds.value);
+    }
     render_template(writer, patch);
     json_object_end(writer);
     json_object_end(writer);

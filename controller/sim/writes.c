@@ -58,6 +58,22 @@ static void patch_template(struct sim *sim, const struct job_patch *patch, struc
     }
 }
 
+/* Beside the template; true: something was in the patch. */
+static bool patch_spec(const struct job_patch *patch, struct job_spec *spec)
+{
+    bool changes_deadline = patch->deadline_seconds.is_set || patch->removes_deadline;
+    if (patch->suspend.is_set) {
+        spec->suspend = patch->suspend;
+    }
+    if (patch->parallelism.is_set) {
+        spec->parallelism = patch->parallelism;
+    }
+    if (changes_deadline) {
+        spec->active_deadline_seconds = patch->deadline_seconds;
+    }
+    return patch->suspend.is_set || patch->parallelism.is_set || changes_deadline;
+}
+
 static void tell_patch(struct sim *sim, const struct sim_object *job, const struct job_patch *patch)
 {
     void *value = NULL;
@@ -99,14 +115,7 @@ static struct driver_answer patch_job(struct sim *sim, const struct effect *effe
                                    "value: field is immutable",
                                    STR_ARG(effect->name)));
     }
-    if (effect->patch.suspend.is_set) {
-        next.spec.suspend = effect->patch.suspend;
-    }
-    if (effect->patch.parallelism.is_set) {
-        next.spec.parallelism = effect->patch.parallelism;
-    }
-    bool is_spec =
-        changes_template || effect->patch.suspend.is_set || effect->patch.parallelism.is_set;
+    bool is_spec = patch_spec(&effect->patch, &next.spec) || changes_template;
     tell_patch(sim, object, &effect->patch);
     api_update(sim, object, &next, is_spec);
     return (struct driver_answer){

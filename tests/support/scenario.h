@@ -46,7 +46,8 @@ void scenario_start(struct scenario *s);
 /* "cpu=4 gpu.example.com=2"; `flavor=NAME` names the flavor of the resources behind it (default:
  * default), `group=new` starts a resource group. strategy= stop= timeout= base= max= limit=
  * undeclared= fit= cohort= within= and reclaim= (preemption) protect= (minRuntimeProtection)
- * weight= (fairSharing) select=KEY:VALUE (namespaceSelector). Given again, it becomes so. */
+ * starvation= default-runtime= max-runtime= weight= (fairSharing) select=KEY:VALUE
+ * (namespaceSelector). Given again, it becomes so. */
 void given_queue(struct scenario *s, const char *name, const char *options);
 void quota_becomes(struct scenario *s, const char *name, const char *options);
 /* label=K:V taint=K:EFFECT (nodeTaints) toleration=K */
@@ -62,8 +63,9 @@ void given_claim(struct scenario *s, const char *name, const char *class_name, i
 void given_priority_class(struct scenario *s, const char *name, int value);
 void given_namespace(struct scenario *s, const char *name, const char *labels); /* "K:V" or "" */
 /* pods= cpu= min= partial=true hold=true claim= template= selector=K:V toleration=K priority=
- * parallelism= completions= limit-cpu= runtime= created=MS running=true (not suspended) and
- * resource names. Queue "": no label. */
+ * parallelism= completions= limit-cpu= runtime= created=MS running=true (not suspended)
+ * max-runtime= (annotation) deadline= (activeDeadlineSeconds) and resource names. Queue "": no
+ * label. */
 void given_job(struct scenario *s, const char *name, const char *queue, const char *options);
 /* The same with the pod template's spec as JSON. */
 void given_job_spec(struct scenario *s, const char *name, const char *queue, const char *options,
@@ -144,6 +146,11 @@ void listing_order(struct scenario *s, uint64_t seed);
 #define expect_message(s, job, part) expect_message_at((s), (job), (part), __FILE__, __LINE__)
 /* "cpu=4 gpu.example.com=2": what the queue's gangs are charged, all its flavors together. */
 #define expect_used(s, queue, text) expect_used_at((s), (queue), (text), __FILE__, __LINE__)
+/* When its Admission says that it starts, since the start; LIKELY_UNKNOWN: nobody can know;
+ * LIKELY_NONE: it wasn't worked out. */
+#define LIKELY_UNKNOWN (-1)
+#define LIKELY_NONE    (-2)
+int64_t likely_start_ms(struct scenario *s, const char *job);
 void expect_trace_at(struct scenario *s, const char *text, const char *file, int line);
 void expect_state_at(struct scenario *s, const char *job, const char *text, const char *file,
                      int line);

@@ -87,6 +87,9 @@ void apply_patch(struct scenario *s, struct job *job, const struct job_patch *pa
     if (patch->parallelism.is_set) {
         job->spec.parallelism = patch->parallelism;
     }
+    if (patch->deadline_seconds.is_set || patch->removes_deadline) {
+        job->spec.active_deadline_seconds = patch->deadline_seconds;
+    }
     job->meta.generation.value++;
 }
 

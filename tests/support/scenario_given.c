@@ -146,6 +146,9 @@ static void queue_setting(struct queue_text *text, struct str key, struct str va
         {"fit", "fit"},
         {"cohort", "cohort"},
         {"protect", "minRuntimeProtection"},
+        {"starvation", "starvationBound"},
+        {"default-runtime", "defaultRuntime"},
+        {"max-runtime", "maxRuntime"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (str_eq_c(key, names[i][0])) {

@@ -19,6 +19,7 @@ struct job_text {
     struct str completions;
     struct str namespace_name;
     struct str created;
+    struct str deadline;
     bool is_running;
 };
 
@@ -50,6 +51,21 @@ static bool job_pod_option(struct job_text *text, struct str key, struct str val
     return true;
 }
 
+static bool job_annotation_option(struct job_text *text, struct str key, struct str value)
+{
+    static const char *const names[][2] = {{"min", "tallyman.dev/min-count"},
+                                           {"partial", "tallyman.dev/partial"},
+                                           {"hold", "tallyman.dev/hold"},
+                                           {"max-runtime", "tallyman.dev/max-runtime"}};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (str_eq_c(key, names[i][0])) {
+            add_member(&text->annotations, str_from_c(names[i][1]), value);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void job_option(struct job_text *text, struct str key, struct str value)
 {
     if (str_eq_c(key, "pods")) {
@@ -59,14 +75,12 @@ static void job_option(struct job_text *text, struct str key, struct str value)
         text->parallelism = value;
     } else if (str_eq_c(key, "completions")) {
         text->completions = value;
-    } else if (str_eq_c(key, "min")) {
-        add_member(&text->annotations, STR("tallyman.dev/min-count"), value);
-    } else if (str_eq_c(key, "partial")) {
-        add_member(&text->annotations, STR("tallyman.dev/partial"), value);
-    } else if (str_eq_c(key, "hold")) {
-        add_member(&text->annotations, STR("tallyman.dev/hold"), value);
+    } else if (job_annotation_option(text, key, value)) {
+        return;
     } else if (str_eq_c(key, "priority")) {
         add_member(&text->labels, STR("tallyman.dev/priority-class"), value);
+    } else if (str_eq_c(key, "deadline")) {
+        text->deadline = value;
     } else if (str_eq_c(key, "ns")) {
         text->namespace_name = value;
     } else if (str_eq_c(key, "created")) {
@@ -131,6 +145,10 @@ static void put_job(struct scenario *s, const char *name, const char *queue, str
     int64_t created_ms = 0;
     if (str_is_set(text->created) && str_to_i64(text->created, &created_ms)) {
         job->meta.creation_timestamp = (struct opt_time){true, SCENARIO_START_MS + created_ms};
+    }
+    int64_t deadline_s = 0;
+    if (str_is_set(text->deadline) && str_to_i64(text->deadline, &deadline_s)) {
+        job->spec.active_deadline_seconds = (struct opt_int){true, deadline_s};
     }
     tell(s, entry_put(s, KIND_JOB, value));
 }

@@ -210,6 +210,18 @@ void expect_message_at(struct scenario *s, const char *job, const char *part, co
     }
 }
 
+int64_t likely_start_ms(struct scenario *s, const char *job)
+{
+    const struct admission *admission = admission_of(s, job);
+    const struct explanation *explanation =
+        admission == NULL ? NULL : admission->status.explanation;
+    if (explanation == NULL || explanation->likely_start_unknown.is_set) {
+        return explanation == NULL ? LIKELY_NONE : LIKELY_UNKNOWN;
+    }
+    const struct opt_time *start = &explanation->likely_start;
+    return start->is_set ? start->ms - SCENARIO_START_MS : LIKELY_NONE;
+}
+
 static struct queue_figures figures_of(struct scenario *s, struct str queue)
 {
     struct queue_figures_list list = core_queue_figures(s->core, &s->arena);

@@ -132,6 +132,7 @@ struct explanation_past_list {
 struct explanation {
     struct opt_time since;
     struct opt_time likely_start;
+    struct opt_bool likely_start_unknown; /* nobody can say; neither: it wasn't worked out */
     struct explanation_action_list actions;
     struct explanation_resource_list resources;
     struct explanation_blocker_list in_the_way;
@@ -205,6 +206,7 @@ struct record_restore {
     struct string_map node_selector; /* what the template had; absent: nothing */
     struct toleration_list tolerations;
     struct opt_int parallelism;
+    struct opt_int active_deadline_seconds; /* 0: none; absent: it wasn't touched */
 };
 
 /* Annotation tallyman.dev/admission: the Job has been admitted, so, and this is put back later. */

@@ -146,6 +146,14 @@
 #define KUBE_EVENT_NOTE_MAX_BYTES  1024  /* Kubernetes: events.k8s.io/v1 */
 #define KUBE_EVENT_WORD_MAX_BYTES  128   /* the same: reason, action, reportingInstance */
 
+/* core: room that is kept for the heads of queues */
+#define BOOKINGS_MAX            64    /* at once */
+#define BOOKING_PASSED_OVER_MAX 1000  /* impossible gangs in front of a head */
+#define BOOKING_AWAITED_MAX     64    /* ends that are tried one by one */
+#define BOOKING_ROUNDS_MAX      100   /* passes of one step, each woken by a booking */
+#define BOOKING_REFUSALS_MAX    16    /* kinds of gangs that are known to be in the way */
+#define BOOKING_REFRESH_MS      10000 /* between two looks at when booked heads start */
+
 /* api: counting */
 #define POD_RESOURCES_MAX 128 /* different resources that one pod may name */
 

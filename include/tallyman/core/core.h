@@ -84,6 +84,8 @@ struct job_patch {
     bool sets_tolerations;           /* the whole list; empty removes it */
     struct toleration_list tolerations;
     struct opt_int parallelism;
+    struct opt_int deadline_seconds; /* spec.activeDeadlineSeconds */
+    bool removes_deadline;
     bool sets_completions; /* to the same number, for an Indexed Job whose two are one */
 };
 

@@ -1,0 +1,95 @@
+/* fit_promises.c - the gangs that were let go and whose pods are on their way: alike ones together,
+ * as crowds. */
+#include "shadow.h"
+
+static void demand_add_flavor(const struct core *core, struct pod_demand *demand, struct str name)
+{
+    const struct resource_flavor *flavor = flavor_object(core, name);
+    if (flavor == NULL || demand->flavor_count == FLAVORS_PER_GANG_MAX) {
+        return;
+    }
+    for (uint32_t i = 0; i < demand->flavor_count; i++) {
+        if (demand->flavors[i] == flavor) {
+            return;
+        }
+    }
+    demand->flavors[demand->flavor_count++] = flavor;
+}
+
+/* How the pods of an admitted gang look for their places: as its template stands on the Job. */
+static struct pod_demand promise_demand(struct core *core, struct gang *gang)
+{
+    shape_resolve(core, gang->shape);
+    const struct pod_set *set = &gang->shape->sets[0];
+    struct pod_demand demand = {.set = set, .node_selector = &set->node_selector};
+    if (gang->admit_selector.count > 0) {
+        demand.node_selector = &gang->admit_selector;
+    } else if (gang->template_selector.count > 0) {
+        demand.node_selector = &gang->template_selector;
+    }
+    for (uint32_t i = 0; i < gang->reservation->per_pod.count; i++) {
+        demand_add_flavor(core, &demand, gang->reservation->per_pod.items[i].flavor);
+    }
+    return demand;
+}
+
+static bool is_same_selector(const struct string_map *a, const struct string_map *b)
+{
+    if (a->count != b->count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (!str_eq(a->items[i].key, b->items[i].key) ||
+            !str_eq(a->items[i].value, b->items[i].value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct crowd *fit_crowd_find(const struct crowd_list *list, const struct pod_demand *demand)
+{
+    for (uint32_t i = list->count; i > 0; i--) {
+        const struct pod_demand *other = &list->items[i - 1].demand;
+        bool is_same = other->set == demand->set && other->flavor_count == demand->flavor_count &&
+                       is_same_selector(other->node_selector, demand->node_selector);
+        for (uint32_t f = 0; is_same && f < demand->flavor_count; f++) {
+            is_same = other->flavors[f] == demand->flavors[f];
+        }
+        if (is_same) {
+            return &list->items[i - 1];
+        }
+    }
+    return NULL;
+}
+
+/* The crowd that such pods belong to, or a new one. */
+static struct crowd *crowd_of(struct core *core, struct crowd_list *list,
+                              const struct pod_demand *demand)
+{
+    struct crowd *found = fit_crowd_find(list, demand);
+    if (found != NULL) {
+        return found;
+    }
+    list->items =
+        arena_grow(&core->scratch, list->items, list->count, &list->capacity, sizeof(struct crowd));
+    list->items[list->count] = (struct crowd){.demand = *demand};
+    return &list->items[list->count++];
+}
+
+struct crowd_list fit_promises(struct core *core)
+{
+    struct crowd_list list = {.items = NULL};
+    struct gang *gang;
+    RB_FOREACH (gang, gang_unbound_tree, &core->unbound) {
+        int64_t pods = gang_promised_pods(gang);
+        if (pods <= 0 || gang->shape == NULL) {
+            continue;
+        }
+        struct pod_demand demand = promise_demand(core, gang);
+        list.is_incomplete = list.is_incomplete || gang->shape->broken.reason != REASON_NONE;
+        struct crowd *crowd = crowd_of(core, &list, &demand);
+        crowd->pods = sat_add(crowd->pods, pods);
+    }
+    return list;
+}
