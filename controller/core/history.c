@@ -205,11 +205,22 @@ static bool is_hidden(const struct usage_history *history, uint32_t at)
 struct fair_sharing_status *history_status(const struct queue_state *queue, struct arena *arena)
 {
     const struct usage_history *history = queue->history;
-    if (history == NULL || history->as_of_ms == 0) {
+    bool has_share = queue->node.parent != NULL && share_is_on(quota_root(&queue->node));
+    if (history == NULL && !has_share) {
         return NULL;
     }
     struct fair_sharing_status *status = ARENA_NEW(arena, struct fair_sharing_status);
-    *status = (struct fair_sharing_status){.as_of = {true, history->as_of_ms / 1000 * 1000}};
+    *status = (struct fair_sharing_status){.weighted_share = {false, 0}};
+    if (has_share) {
+        int64_t share = share_of(&queue->node, NULL, NULL);
+        bool is_infinite = share == SHARE_INFINITE;
+        status->weighted_share =
+            (struct opt_int){true, is_infinite ? share : share / (SHARE_SCALE / 1000)};
+    }
+    if (history == NULL || history->as_of_ms == 0) {
+        return status;
+    }
+    status->as_of = (struct opt_time){true, history->as_of_ms / 1000 * 1000};
     status->decayed_usage.items = ARENA_ARRAY(arena, struct decayed_usage, history->count + 1);
     for (uint32_t i = 0; i < history->count; i++) {
         const struct usage_entry *entry = &history->entries[i];

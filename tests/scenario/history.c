@@ -122,6 +122,18 @@ static void the_status_has_the_value(void **state)
     check_str(usage->items[0].value, "10387404"); /* milli-cpu seconds */
 }
 
+/* Dredger borrows all 4 that there are: a share of 1, in thousandths. */
+static void the_status_has_the_share(void **state)
+{
+    struct scenario *s = *state;
+    given_past(s, "1");
+    const struct queue *dredger = scenario_object(s, KIND_QUEUE, "dredger");
+    check_i64(dredger->status.fair_sharing->weighted_share.value, 1000);
+    const struct queue *tug = scenario_object(s, KIND_QUEUE, "tug");
+    assert_true(tug->status.fair_sharing->weighted_share.is_set);
+    check_i64(tug->status.fair_sharing->weighted_share.value, 0);
+}
+
 static void a_restart_remembers(void **state)
 {
     struct scenario *s = *state;
@@ -235,6 +247,7 @@ int main(void)
         scenario_test(the_past_fades),
         scenario_test(use_counts_by_weight),
         scenario_test(the_status_has_the_value),
+        scenario_test(the_status_has_the_share),
         scenario_test(a_restart_remembers),
         scenario_test(a_restart_counts_what_ran_on),
         scenario_test(an_idle_cluster_writes_nothing),
