@@ -3,12 +3,13 @@
 BUILD_DIR ?= build
 JOBS      ?= $(shell nproc 2> /dev/null || echo 2)
 STAGES    ?=
+STATES    ?= 100000
 PLAY      ?= play
 BIN       := $(BUILD_DIR)/rel/tallyman
 SOURCES    = $(shell find api controller include tests -name '*.[ch]')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test check bench format \
+.PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-model check bench format \
         tidy cov fuzz clean
 
 # $(call cmake_build,PRESET,TARGETS): configured once, then only what changed.
@@ -57,6 +58,11 @@ asan: ## build program and tests with sanitizers
 test: ## run every test; STAGES="unit wire" picks stages
 	@cmake/deps test
 	@tests/run --build-dir $(BUILD_DIR) --jobs $(JOBS) $(STAGES)
+
+test-model: ## hold the core against the reference model; STATES=100000
+	@cmake/deps test
+	$(call cmake_build,dev,model)
+	@$(BUILD_DIR)/dev/model --states $(STATES)
 
 check: ## run the checks of layering, purity, size, format and words
 	@cmake/deps test

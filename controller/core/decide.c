@@ -47,6 +47,11 @@ static void strict_block(struct core *core, struct queue_state *queue, struct ga
 {
     struct gang *old = queue->blocker;
     queue->blocker = gang;
+    struct shape *shape = RB_MAX(shape_tree, &queue->ready);
+    while (shape != NULL && gang_compare_order(RB_MIN(shape_gang_tree, &shape->gangs), gang) > 0) {
+        ready_remove(core, shape); /* whose turn it isn't, and mustn't stand for its tree */
+        shape = RB_MAX(shape_tree, &queue->ready);
+    }
     gang_show(core, gang);
     if (old != NULL && old != gang) {
         gang_show(core, old);

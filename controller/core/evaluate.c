@@ -63,6 +63,7 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
     if (evaluation->fit.placed > 0) {
         if (size->is_partial_allowed) {
             attempt->count = evaluation->fit.placed; /* as many as quota and nodes hold */
+            verdict = attempt_check_quota(attempt, &evaluation->level);
         }
         return verdict;
     }
@@ -212,6 +213,23 @@ static struct verdict judge_beside_bookings(struct attempt *attempt, struct eval
     return verdict;
 }
 
+/* More pods before fewer, where the gang may start with fewer; then, where the next flavor is tried
+ * before borrowing, what borrows less. */
+static bool is_better(const struct attempt *attempt, const struct evaluation *evaluation,
+                      const struct evaluation *best)
+{
+    if (attempt->count != best->reserve.count) {
+        return attempt->count > best->reserve.count;
+    }
+    return !stops_at_borrowing(attempt->object) && evaluation->level < best->level;
+}
+
+static bool ends_search(const struct attempt *attempt, const struct evaluation *evaluation)
+{
+    bool is_whole = attempt->count == attempt->shape->sets[0].size.pods;
+    return is_whole && (evaluation->level == 0 || stops_at_borrowing(attempt->object));
+}
+
 static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluation)
 {
     struct evidence evidence = {.flavor_count = 0};
@@ -223,13 +241,12 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
         struct evaluation evaluation;
         struct verdict verdict = judge_beside_bookings(attempt, &evaluation);
         if (verdict.reason == REASON_NONE) {
-            bool is_better = !has_fit || evaluation.level < ret_evaluation->level;
-            if (is_better) {
+            if (!has_fit || is_better(attempt, &evaluation, ret_evaluation)) {
                 *ret_evaluation = evaluation;
                 ret_evaluation->combination = tried;
                 has_fit = true;
             }
-            if (evaluation.level == 0 || stops_at_borrowing(attempt->object)) {
+            if (ends_search(attempt, &evaluation)) {
                 return;
             }
             tried++;
@@ -360,7 +377,7 @@ void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *
         is_done = is_done || !next_choice(&attempt);
     }
     if (ret_probe->level == UINT32_MAX) {
-        ret_probe->level = 0; /* what can't start at all is soon judged and out of the way */
+        *ret_probe = (struct quota_probe){.is_hopeless = true};
     }
 }
 

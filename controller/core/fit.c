@@ -279,6 +279,8 @@ static void explain(struct core *core, const struct pod_demand *demand, int64_t 
             measure_class(core, demand, &claim->requests[i], 1, result);
         }
     }
+    result->is_never_together =
+        result->excluded[EXCLUDED_FULL] > 0 && !fit_could_hold_one(core, demand);
     if (result->is_class) {
         result->pool_trouble = pools_trouble(core, &core->scratch);
     }
@@ -356,8 +358,8 @@ static void fit_one_node(struct core *core, const struct pod_demand *demand,
         struct string_map pinned = {&pair, 1};
         struct pod_demand there = *demand;
         there.node_selector = &pinned;
-        if (fit_is_robust(core, promised, &there, count, placed)) {
-            result->placed = placed;
+        result->placed = fit_largest_robust(core, promised, &there, count, placed);
+        if (result->placed > 0) {
             result->pin = hostname;
             return;
         }
@@ -390,11 +392,8 @@ struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, i
         fit_plan_new(core);
         place_promises(core, &promised);
         int64_t placed = fit_place(core, demand, count);
-        if (placed >= min_count && fit_is_robust(core, &promised, demand, count, placed)) {
-            result.placed = placed;
-        } else {
-            result.is_promised = placed >= min_count;
-        }
+        result.placed = fit_largest_robust(core, &promised, demand, count, placed);
+        result.is_promised = result.placed == 0 && placed >= min_count;
     }
     if (result.placed == 0) {
         fit_plan_new(core);

@@ -315,3 +315,24 @@ int64_t node_place(struct core *core, const struct pod_demand *demand, struct no
     }
     return slots;
 }
+
+bool fit_could_hold_one(struct core *core, const struct pod_demand *demand)
+{
+    const struct pod_set *set = demand->set;
+    struct node_state *node;
+    RB_FOREACH (node, node_tree, &core->node_order) {
+        bool holds = node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT;
+        for (uint32_t i = 0; i < set->per_pod.count && holds; i++) {
+            holds = vector_get(&node->capacity, set->per_pod.items[i].resource) >=
+                    set->per_pod.items[i].value;
+        }
+        for (uint32_t i = 0; i < set->device_count && holds; i++) {
+            holds =
+                node_count_devices(core, set->devices[i].profile, node) >= set->devices[i].count;
+        }
+        if (holds) {
+            return true;
+        }
+    }
+    return false;
+}

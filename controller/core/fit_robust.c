@@ -257,3 +257,26 @@ bool fit_is_robust(struct core *core, const struct crowd_list *promised,
     own->pods = placed;
     return is_safe(core, &all, promised->count);
 }
+
+int64_t fit_largest_robust(struct core *core, const struct crowd_list *promised,
+                           const struct pod_demand *demand, int64_t count, int64_t placed)
+{
+    const struct gang_size *size = &demand->set->size;
+    if (!size->is_partial_allowed) {
+        bool is_robust =
+            placed >= size->min_count && fit_is_robust(core, promised, demand, count, placed);
+        return is_robust ? placed : 0;
+    }
+    int64_t least = size->min_count;
+    int64_t robust = 0;
+    while (least <= placed) {
+        int64_t tried = placed - (placed - least) / 2;
+        if (fit_is_robust(core, promised, demand, tried, tried)) {
+            robust = tried;
+            least = tried + 1;
+        } else {
+            placed = tried - 1;
+        }
+    }
+    return robust;
+}

@@ -43,6 +43,15 @@ static struct verdict too_large(struct core *core, const struct pod_set *set,
                             STR_ARG(fit->short_of), STR_ARG(nodes_text(arena, fit))));
 }
 
+static struct verdict never_together(struct core *core, const struct fit_result *fit)
+{
+    return say(REASON_NEVER_FITS,
+               arena_format(&core->scratch,
+                            "no node that it may use has all that one pod needs, even when it is "
+                            "empty (" STR_FMT ")",
+                            STR_ARG(nodes_text(&core->scratch, fit))));
+}
+
 static struct verdict short_of(struct core *core, const struct fit_result *fit)
 {
     struct arena *arena = &core->scratch;
@@ -143,6 +152,9 @@ static struct verdict nearest_verdict(struct core *core, const struct pod_set *s
     }
     if (fit->is_too_large && !str_is_set(fit->pool_trouble)) {
         return too_large(core, set, fit);
+    }
+    if (fit->is_never_together && !str_is_set(fit->pool_trouble)) {
+        return never_together(core, fit);
     }
     if (str_is_set(fit->short_of)) {
         return short_of(core, fit);

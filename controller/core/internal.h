@@ -236,6 +236,7 @@ struct fit_result {
     bool is_beside_promises;  /* pods on their way were reckoned with */
     struct str pool_trouble;  /* in the scratch arena; devices that are there and don't count */
     bool is_too_large;        /* one pod is larger than any node that isn't excluded */
+    bool is_never_together;   /* no such node has all that one pod needs, were it empty */
     bool is_promised;         /* it could fit, but for pods on their way to places of their own */
     struct str claim_trouble; /* in the scratch arena; a named claim that can't be placed */
     struct str apart;         /* of which enough is free in all, and on no node enough for one pod;
@@ -275,6 +276,8 @@ void fit_plan_new(struct core *core);                            /* nothing is p
 void node_open_plan(struct core *core, struct node_state *node); /* before it is planned on */
 /* Fills node after node with such pods, in the plan; how many found a place, at most `want`. */
 int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want);
+/* Whether some node that isn't excluded has all that one pod needs, were it empty. */
+bool fit_could_hold_one(struct core *core, const struct pod_demand *demand);
 
 /* -- fit_near.c, fit_robust.c: whatever order pods are placed in --------------------------------
  */
@@ -287,6 +290,11 @@ struct crowd_list fit_near(struct core *core, const struct crowd_list *list,
  * place, so those above `placed` are in the others' way too. */
 bool fit_is_robust(struct core *core, const struct crowd_list *promised,
                    const struct pod_demand *demand, int64_t pods, int64_t placed);
+/* How many of the `placed` pods find their places whatever the others do; 0: fewer than min-count.
+ * A gang that may start with fewer is made no larger than that, and so is in nobody's way beyond
+ * it. */
+int64_t fit_largest_robust(struct core *core, const struct crowd_list *promised,
+                           const struct pod_demand *demand, int64_t count, int64_t placed);
 /* Whether pods or named claims of `other` may be after the devices that a named claim of `mine` is
  * still to get. Of one and the same demand: its pods' own devices. */
 bool fit_claims_collide(struct core *core, const struct pod_demand *mine,
@@ -377,7 +385,8 @@ struct probe_item {
 struct quota_probe {
     struct probe_item *items;
     uint32_t count;
-    uint32_t level; /* of borrowing; 0 where no flavor could ever have the quota */
+    uint32_t level;   /* of borrowing; 0 where no flavor could ever have the quota */
+    bool is_hopeless; /* which is told here */
 };
 
 void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *ret_probe);

@@ -50,6 +50,9 @@ static bool goes_before(const struct core *core, const struct candidate *a,
                         const struct quota_node *branch_a, const struct candidate *b,
                         const struct quota_node *branch_b, bool by_share)
 {
+    if (a->probe.is_hopeless != b->probe.is_hopeless) {
+        return b->probe.is_hopeless; /* judged at once, it is out of the others' way */
+    }
     if (a->probe.level != b->probe.level) {
         return b->probe.level < a->probe.level;
     }
@@ -142,6 +145,9 @@ struct shape *order_next(struct core *core)
                                          : best_of(core, root, share_is_on(root));
         struct gang *gang =
             candidate.shape == NULL ? NULL : RB_MIN(shape_gang_tree, &candidate.shape->gangs);
+        if (candidate.probe.is_hopeless) {
+            return candidate.shape; /* nor does it stand for its tree */
+        }
         if (gang != NULL && (best == NULL || gang_compare_order(gang, best_gang) < 0)) {
             best = candidate.shape;
             best_gang = gang;

@@ -2,6 +2,8 @@
  * its parent has to lend. One function for the order and for preemption. */
 #include "share.h"
 
+#define WEIGHT_ONE_MILLI 1000
+
 bool share_is_on(const struct quota_node *root)
 {
     if (root->has_fair_sharing) {
@@ -63,6 +65,7 @@ i128 share_lendable(const struct quota_node *parent, struct str resource)
 int64_t share_of(const struct quota_node *branch, const struct quota_node *leaf,
                  const struct quota_probe *more)
 {
+    int64_t weight_milli = branch->weight_milli > 0 ? branch->weight_milli : WEIGHT_ONE_MILLI;
     i128 dominant = 0;
     bool is_borrowing = false;
     for (uint32_t i = 0; i < branch->cell_count; i++) {
@@ -72,18 +75,17 @@ int64_t share_of(const struct quota_node *branch, const struct quota_node *leaf,
             continue;
         }
         is_borrowing = true;
-        i128 lendable = share_lendable(branch->parent, resource);
-        i128 share =
-            lendable <= 0 ? SHARE_INFINITE : (i128)i128_clamp(borrowed) * SHARE_SCALE / lendable;
+        /* One division, so that equal shares come out equal whatever their weights. */
+        i128 lendable = (i128)i128_clamp(share_lendable(branch->parent, resource)) * weight_milli;
+        i128 share = lendable <= 0
+                         ? SHARE_INFINITE
+                         : (i128)i128_clamp(borrowed) * SHARE_SCALE * WEIGHT_ONE_MILLI / lendable;
         dominant = share > dominant ? share : dominant;
     }
     if (!is_borrowing) {
         return 0;
     }
-    if (branch->weight_milli == 0) {
-        return SHARE_INFINITE;
-    }
-    return i128_clamp(dominant * 1000 / branch->weight_milli);
+    return branch->weight_milli == 0 ? SHARE_INFINITE : i128_clamp(dominant);
 }
 
 bool share_borrows(const struct quota_node *branch, const struct quota_node *leaf,

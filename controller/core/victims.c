@@ -345,6 +345,40 @@ static bool search_borrowing(struct core *core, struct search search,
     return search_victims(core, search, candidates, victims, evaluation);
 }
 
+static uint32_t borrow_level(const struct search *search)
+{
+    uint32_t level = 0;
+    for (uint32_t i = 0; i < search->ask->count; i++) {
+        const struct probe_item *item = &search->ask->items[i];
+        uint32_t here = quota_borrow_level(&search->gang->queue->node, item->flavor, item->resource,
+                                           item->asked);
+        level = here > level ? here : level;
+    }
+    return level;
+}
+
+/* Its queue uses all that it owns of something that is needed. */
+static bool has_used_its_own(const struct search *search)
+{
+    for (uint32_t i = 0; i < search->needs->count; i++) {
+        const struct probe_item *item = &search->needs->items[i];
+        const struct quota_cell *cell =
+            quota_cell_find(&search->gang->queue->node, item->flavor, item->resource);
+        if (cell == NULL || cell->used >= cell->subtree) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool search_own(struct core *core, struct search search, const struct victims *candidates,
+                       struct victims *victims, struct evaluation *evaluation)
+{
+    search.is_own_only = true;
+    search.level_max = LEVEL_ANY;
+    return search_victims(core, search, candidates, victims, evaluation);
+}
+
 /* With gangs of other queues: the gang then has to stay within its own branch's quota, the branch
  * being what lies below the cohort that both have in common. */
 static bool search_cohort(struct core *core, struct search search, const struct victims *candidates,
@@ -365,7 +399,14 @@ static bool search_cohort(struct core *core, struct search search, const struct 
     if (search_borrowing(core, search, candidates, victims, evaluation)) {
         return true;
     }
-    for (uint32_t level = 0; level <= highest; level++) {
+    uint32_t now = borrow_level(&search);
+    if (now > highest && has_used_its_own(&search) &&
+        search_own(core, search, candidates, victims, evaluation)) {
+        return true; /* it has nothing to reclaim, and gets by without */
+    }
+    /* As far up as it has to borrow now, then less, which those of its own queue would have to make
+     * possible. */
+    for (uint32_t level = (now < highest ? now : highest) + 1; level-- > 0;) {
         search.level_max = search.from_level = level;
         if (search_victims(core, search, candidates, victims, evaluation)) {
             return true;
@@ -398,8 +439,7 @@ bool victims_search(struct core *core, struct gang *gang, uint32_t combination,
     if (search_cohort(core, search, &candidates, ret_victims, ret_evaluation)) {
         return true;
     }
-    search.is_own_only = true;
-    return search_victims(core, search, &candidates, ret_victims, ret_evaluation);
+    return search_own(core, search, &candidates, ret_victims, ret_evaluation);
 }
 
 /* Those that stop already, for this gang or for another: their room is on its way. */
@@ -438,8 +478,10 @@ bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
     if (stopping.count > 0) {
         evaluate_shape(core, gang->shape, ret_evaluation);
     }
-    if (stopping.count > 0 && ret_evaluation->verdict.reason == REASON_NONE) {
-        is_found = own > 0; /* else it has only to wait until they are gone */
+    enum reason reason = ret_evaluation->verdict.reason;
+    if (stopping.count > 0 && (reason == REASON_NONE || reason == REASON_RESERVED_FOR_OTHER)) {
+        /* It has only to wait until they are gone, and others' pods in their places. */
+        is_found = reason == REASON_NONE && own > 0;
     } else {
         is_found = fungible_search(core, gang, &seen->evidence, ret_victims, ret_evaluation);
     }

@@ -1,0 +1,225 @@
+/* generate.c - random small states: tight quotas, deep little trees, many ties. */
+#include <string.h>
+
+#include "model/policy.h"
+#include "support/property.h"
+
+struct dice {
+    uint64_t random;
+};
+
+static int roll(struct dice *dice, int sides)
+{
+    return (int)(random_next(&dice->random) % (uint32_t)sides);
+}
+
+static bool chance(struct dice *dice, int percent)
+{
+    return roll(dice, 100) < percent;
+}
+
+static void generate_quota(struct dice *dice, struct member *member, int flavor, int devices)
+{
+    for (int r = 0; r < RESOURCES; r++) {
+        struct quota *quota = &member->quota[flavor][r];
+        *quota = (struct quota){NONE, NONE, NONE};
+        if (r == DEVICE && devices == 0) {
+            continue;
+        }
+        quota->nominal = roll(dice, 8);
+        if (member->parent != NONE) {
+            quota->borrowing = chance(dice, 25) ? roll(dice, 5) : NONE;
+            quota->lending = chance(dice, 30) ? roll(dice, quota->nominal + 1) : NONE;
+        }
+    }
+}
+
+static void forget_quota(struct member *member)
+{
+    for (int f = 0; f < FLAVORS; f++) {
+        for (int r = 0; r < RESOURCES; r++) {
+            member->quota[f][r] = (struct quota){NONE, NONE, NONE};
+        }
+    }
+}
+
+static void generate_cohorts(struct dice *dice, struct model_state *state, int count, bool is_fair)
+{
+    for (int c = 0; c < count; c++) {
+        struct member *member = &state->members[c];
+        *member = (struct member){.exists = true, .parent = NONE, .weight = NONE};
+        forget_quota(member);
+        if (c > 0 && chance(dice, 70)) {
+            member->parent = roll(dice, c);
+        }
+        member->is_object = member->parent != NONE || chance(dice, 60);
+        if (is_fair && member->is_object && chance(dice, 40)) {
+            member->weight = roll(dice, 5);
+        }
+        for (int f = 0; member->is_object && f < FLAVORS; f++) {
+            if (chance(dice, 25)) {
+                generate_quota(dice, member, f, state->has_devices);
+            }
+        }
+    }
+}
+
+static void generate_policy(struct dice *dice, struct model_queue *queue, bool is_fair)
+{
+    queue->within = (enum within)roll(dice, 3);
+    queue->reclaim = (enum reclaim)roll(dice, 3);
+    queue->reclaim = is_fair ? RECLAIM_NEVER : queue->reclaim;
+    queue->borrows_within = queue->reclaim != RECLAIM_NEVER && chance(dice, 40);
+    queue->threshold = queue->borrows_within && chance(dice, 50) ? roll(dice, 3) : NONE;
+    queue->protect_s = chance(dice, 20) ? 60 * roll(dice, 10) : 0;
+    queue->is_strict = chance(dice, 30);
+    queue->looks_on_before_borrowing = chance(dice, 40);
+    queue->is_stopped = !queue->is_strict && chance(dice, 6);
+}
+
+static void generate_queues(struct dice *dice, struct model_state *state, int cohorts, bool is_fair)
+{
+    int count = 1 + roll(dice, QUEUES);
+    for (int q = 0; q < count; q++) {
+        struct member *member = &state->members[COHORTS + q];
+        struct model_queue *queue = &state->queues[q];
+        *member =
+            (struct member){.exists = true, .is_object = true, .parent = NONE, .weight = NONE};
+        forget_quota(member);
+        if (cohorts > 0 && chance(dice, 85)) {
+            member->parent = roll(dice, cohorts);
+        }
+        if (is_fair && chance(dice, 60)) {
+            member->weight = roll(dice, 5);
+        }
+        generate_policy(dice, queue, is_fair);
+        int flavors = 1 + roll(dice, FLAVORS);
+        int first = roll(dice, FLAVORS);
+        for (int i = 0; i < FLAVORS; i++) {
+            queue->flavors[i] = i < flavors ? (first + i) % FLAVORS : NONE;
+            if (i < flavors) {
+                generate_quota(dice, member, queue->flavors[i], state->has_devices);
+            }
+        }
+    }
+}
+
+static void generate_nodes(struct dice *dice, struct model_state *state)
+{
+    int count = state->is_physical ? 1 + roll(dice, NODES) : 0;
+    for (int n = 0; n < count; n++) {
+        state->nodes[n] =
+            (struct model_node){.exists = true,
+                                .flavor = roll(dice, FLAVORS),
+                                .has = {1 + roll(dice, 6), state->has_devices ? roll(dice, 5) : 0},
+                                .pods = chance(dice, 20) ? 1 + roll(dice, 4) : 110};
+    }
+}
+
+static void generate_gang(struct dice *dice, struct model_state *state, int g, int queues)
+{
+    struct model_gang *gang = &state->gangs[g];
+    *gang = (struct model_gang){.exists = true, .min = NONE, .selector = NONE, .saved_s = NONE};
+    gang->queue = roll(dice, queues);
+    gang->priority = roll(dice, 4);
+    gang->age_s = 60 * roll(dice, 6) + 600;
+    gang->uid = (g * 7 + 3) % 16;
+    gang->count = 1 + roll(dice, 4);
+    gang->ask[DEVICE] = state->has_devices && chance(dice, 60) ? 1 + roll(dice, 2) : 0;
+    gang->ask[CPU] = chance(dice, 70) ? 1 : roll(dice, 4);
+    gang->ask[CPU] += gang->ask[CPU] + gang->ask[DEVICE] == 0 ? 1 : 0;
+    if (chance(dice, 25)) {
+        gang->min = 1 + roll(dice, gang->count);
+        gang->is_partial = chance(dice, 60) && state->queues[gang->queue].reclaim == RECLAIM_NEVER;
+    }
+    gang->is_held = chance(dice, 3);
+    gang->selector = chance(dice, 10) ? roll(dice, FLAVORS) : NONE;
+    for (int p = 0; p < PODS_MAX; p++) {
+        gang->nodes[p] = NONE;
+    }
+}
+
+/* Binds its pods to nodes with room; false: they don't all find any. */
+static bool bind_pods(struct dice *dice, struct model_state *state, struct model_gang *gang)
+{
+    for (int p = 0; p < gang->count; p++) {
+        int first = roll(dice, NODES);
+        for (int i = 0; i < NODES && gang->nodes[p] == NONE; i++) {
+            struct model_node *node = &state->nodes[(first + i) % NODES];
+            if (node->exists && node->flavor == gang->flavor && node->pods > 0 &&
+                node->has[CPU] >= gang->ask[CPU] && node->has[DEVICE] >= gang->ask[DEVICE]) {
+                node->has[CPU] -= gang->ask[CPU];
+                node->has[DEVICE] -= gang->ask[DEVICE];
+                node->pods--;
+                gang->nodes[p] = (first + i) % NODES;
+            }
+        }
+        if (gang->nodes[p] == NONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The room is counted down while pods are bound, in a copy. */
+static void generate_running(struct dice *dice, struct model_state *state, struct model_state *left,
+                             int g)
+{
+    struct model_gang *gang = &state->gangs[g];
+    struct model_gang running = *gang;
+    running.is_running = true;
+    running.is_held = false;
+    running.selector = NONE;
+    running.flavor = state->queues[gang->queue].flavors[roll(dice, FLAVORS)];
+    running.runs_s = 60 * roll(dice, 9);
+    running.age_s = running.runs_s + 60 * roll(dice, 5);
+    running.saved_s = chance(dice, 15) ? 60 * roll(dice, 10) : NONE;
+    if (running.flavor == NONE) {
+        return;
+    }
+    struct books books = books_at_first(state, NULL);
+    bool fits_quota = true;
+    for (int r = 0; r < RESOURCES; r++) {
+        struct cell at = {running.flavor, (enum resource)r};
+        fits_quota = fits_quota && ask_of(&running, at.resource, running.count) <=
+                                       tree_available(&books, COHORTS + running.queue, at);
+    }
+    struct model_state before = *left;
+    if ((fits_quota || chance(dice, 5)) &&
+        (!state->is_physical || bind_pods(dice, left, &running))) {
+        *gang = running;
+    } else {
+        *left = before;
+    }
+}
+
+void state_generate(struct model_state *state, uint64_t seed)
+{
+    struct dice dice = {seed * UINT64_C(0x9e3779b97f4a7c15) + 11};
+    (void)roll(&dice, 2);
+    memset(state, 0, sizeof(*state));
+    state->is_physical = chance(&dice, 40);
+    state->has_devices = chance(&dice, 60);
+    state->is_dra = state->has_devices && chance(&dice, 30);
+    bool is_fair = chance(&dice, 40);
+    int cohorts = roll(&dice, COHORTS + 1);
+    generate_cohorts(&dice, state, cohorts, is_fair);
+    generate_queues(&dice, state, cohorts, is_fair);
+    generate_nodes(&dice, state);
+    int queues = 0;
+    while (queues < QUEUES && state->members[COHORTS + queues].exists) {
+        queues++;
+    }
+    int gangs = 2 + roll(&dice, GANGS - 1);
+    int running_percent = 20 + roll(&dice, 60);
+    struct model_state left = *state;
+    for (int g = 0; g < gangs; g++) {
+        generate_gang(&dice, state, g, queues);
+        if (chance(&dice, running_percent)) {
+            generate_running(&dice, state, &left, g);
+        }
+    }
+    for (int g = gangs; g < GANGS; g++) {
+        state->gangs[g] = (struct model_gang){.exists = false};
+    }
+}

@@ -1,0 +1,86 @@
+/* policy.h - the rules once more, plainly and slowly: the reference that the core is held against.
+ *
+ * Written from the design's text and the reference of the fields, and not from the core. Nothing is
+ * kept: every number is added up anew from the gangs whenever it is asked for. */
+#pragma once
+
+#include "model/state.h"
+
+/* What is held at one moment of the pass. */
+struct books {
+    const struct model_state *state;
+    /* The core's answers: where the design leaves room between what is safe and what its documented
+     * estimate grants, either answer is right and the core's own is gone on with. */
+    const struct answer *core;
+    bool is_charged[GANGS];
+    bool is_stopping[GANGS];
+    bool is_new[GANGS];      /* admitted in this pass: no pod is bound */
+    bool is_reserved[GANGS]; /* and its victims are still there */
+    int flavor[GANGS];
+    int count[GANGS];
+    int promised[GANGS]; /* pods that have to find a place */
+};
+
+struct books books_at_first(const struct model_state *state, const struct answer *core);
+int ask_of(const struct model_gang *gang, enum resource r, int count);
+/* Whether `a` stands before `b` by priority, time and uid. */
+bool is_ahead(const struct model_state *state, int a, int b);
+
+/* -- tree.c: the tree -- */
+struct cell {
+    int flavor;
+    enum resource resource;
+};
+
+/* What only those below may use. */
+int tree_guaranteed(const struct model_state *state, int member, struct cell at);
+int tree_subtree(const struct model_state *state, int member, struct cell at);
+int tree_used(const struct books *books, int member, struct cell at);
+int tree_available(const struct books *books, int member, struct cell at);
+int tree_potential(const struct model_state *state, int member, struct cell at);
+bool tree_is_borrowing(const struct books *books, int member, struct cell at);
+int tree_own_height(const struct model_state *state, int member); /* 0: nothing is below */
+/* The height of the lowest subtree in which so much more still fits; 0: the queue's own quota. */
+int tree_height(const struct books *books, int queue, struct cell at, int demand);
+
+/* -- fair.c: whose turn it is -- */
+struct turn {
+    int gang;
+    int flavor;
+    int count;
+    int height;
+    bool is_hopeless; /* no flavor could ever have the quota: judged at once, and out of the way */
+};
+
+/* Of the queues' turns (gang NONE: the queue has none) the one that is next. */
+int turn_next(const struct books *books, const struct turn turns[QUEUES]);
+
+/* -- room.c: nodes -- */
+enum room { ROOM_NO, ROOM_YES, ROOM_EITHER };
+
+/* Whether `need` pods of the gang find their places on that flavor's nodes wherever `count` of its
+ * own and those of other gangs on their way land. */
+enum room room_for(const struct books *books, int gang, int flavor, int count, int need);
+/* Whether it would have room, were the others' pods placed one after the other. */
+bool room_is_only_promised(const struct books *books, int gang, int flavor, int count);
+/* The pods of the gang that find a place there. */
+int room_places(const struct books *books, int gang, int flavor);
+/* Whether one more pod of the gang fits on that node. */
+bool room_on(const struct books *books, int gang, int node);
+bool room_could_be(const struct books *books, int gang, int flavor);
+
+/* -- stops.c -- */
+/* Who has to stop so that the gang fits there; 0: that can't be. Tells how far it may
+ * borrow then.
+ */
+uint32_t stops_find(const struct books *books, int gang, int flavor, int count,
+                    int *ret_height_max);
+/* How many pods have to find a place at once. */
+int pods_needed(const struct model_gang *gang, int count);
+/* `height_max`: how far up it may borrow; MEMBERS: however far. */
+bool books_fit(const struct books *books, int gang, int flavor, int count, int height_max,
+               uint32_t victims);
+
+/* -- decide.c -- */
+void model_answer(const struct model_state *state, const struct answer core[GANGS],
+                  struct answer answers[GANGS]);

@@ -1,0 +1,117 @@
+/* state.h - a small state of a cluster in plain numbers, for the reference model.
+ *
+ * One state is one question: what is decided now? Everything is an index into a fixed table and an
+ * absent number is NONE, so that a state can be generated, shrunk by dropping things, printed as
+ * manifests, and judged by hand. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tallyman/core/core.h"
+
+#define NONE (-1)
+
+enum {
+    COHORTS = 4,
+    QUEUES = 4,
+    MEMBERS = COHORTS + QUEUES, /* of the trees: cohorts first, then queues */
+    FLAVORS = 3,
+    RESOURCES = 2, /* cpu, and one kind of device */
+    GANGS = 12,
+    NODES = 4,
+    PODS_MAX = 6, /* of a gang */
+};
+
+enum resource { CPU, DEVICE };
+
+/* Of one flavor and resource; without a nominal it isn't listed. */
+struct quota {
+    int nominal;
+    int borrowing;
+    int lending;
+};
+
+struct member {
+    bool exists;
+    bool is_object; /* a cohort may exist by its name alone */
+    int parent;     /* a cohort, or NONE */
+    int weight;     /* fairSharing, in halves; NONE: not set */
+    struct quota quota[FLAVORS][RESOURCES];
+};
+
+enum within { WITHIN_NEVER, WITHIN_LOWER, WITHIN_LOWER_OR_NEWER };
+enum reclaim { RECLAIM_NEVER, RECLAIM_LOWER, RECLAIM_ANY };
+
+struct model_queue {
+    int flavors[FLAVORS]; /* in the order in which they are tried; NONE ends them */
+    enum within within;
+    enum reclaim reclaim;
+    bool borrows_within; /* borrowWithinCohort LowerPriority */
+    int threshold;       /* its maxPriorityThreshold */
+    int protect_s;       /* minRuntimeProtection */
+    bool is_strict;
+    bool looks_on_before_borrowing; /* whenCanBorrow TryNextFlavor */
+    bool is_stopped;
+};
+
+struct model_gang {
+    bool exists;
+    int queue;
+    int priority;
+    int age_s; /* since its creation */
+    int uid;   /* smaller is lower */
+    int count;
+    int min; /* NONE: no min-count */
+    bool is_partial;
+    bool is_held;
+    int ask[RESOURCES]; /* of one pod */
+    int selector;       /* the flavor whose nodes it insists on */
+    bool is_running;
+    int flavor;          /* where it runs */
+    int runs_s;          /* since its admission */
+    int saved_s;         /* since its last checkpoint */
+    int nodes[PODS_MAX]; /* of its pods; NONE: not bound yet */
+};
+
+struct model_node {
+    bool exists;
+    int flavor;
+    int has[RESOURCES];
+    int pods;
+};
+
+struct model_state {
+    bool is_physical; /* else every queue has fit: Quota, and there are no nodes */
+    bool has_devices;
+    bool is_dra; /* devices come by claims; else they are a device plugin's */
+    struct member members[MEMBERS];
+    struct model_queue queues[QUEUES];
+    struct model_gang gangs[GANGS];
+    struct model_node nodes[NODES];
+};
+
+/* The same seed gives the same state. */
+void state_generate(struct model_state *state, uint64_t seed);
+
+struct answer {
+    enum decision decision;
+    int count;
+    int flavor;
+    uint32_t victims; /* a bit each */
+    enum reason reason;
+};
+
+/* What the core decides. */
+void core_answer(const struct model_state *state, struct answer answers[GANGS]);
+/* What a core that runs decides about gangs of these names. */
+void core_read_answers(const struct core *core, struct answer answers[GANGS]);
+/* The state as a case for tests/cases, expecting these answers. */
+void state_print(const struct model_state *state, const struct answer answers[GANGS], FILE *out);
+/* "quay/g3 Admit count=2 flavor:cpu=f0", as an expectation of a case. */
+void answer_print(const struct model_state *state, int gang, const struct answer *answer,
+                  FILE *out);
+/* Simplifies the state while the core and the model still differ about it. */
+typedef bool (*differs_fn)(const struct model_state *state);
+void state_shrink(struct model_state *state, differs_fn differs);

@@ -1,0 +1,387 @@
+/* stops.c - who has to stop so that a gang fits: Kueue's rules for hierarchical cohorts, with the
+ * design's order of candidates and its proof that the gang fits afterwards. */
+#include "model/policy.h"
+
+#include <string.h>
+
+/* Which resources have to come free, on that flavor. */
+struct need {
+    const struct books *books;
+    int gang;
+    int flavor;
+    int count;
+    bool is_short[RESOURCES];
+};
+
+static struct cell cell_of(const struct need *need, int r)
+{
+    return (struct cell){need->flavor, (enum resource)r};
+}
+
+static const struct model_gang *gang_of(const struct need *need)
+{
+    return &need->books->state->gangs[need->gang];
+}
+
+static int demand_of(const struct need *need, int r)
+{
+    return ask_of(gang_of(need), (enum resource)r, need->count);
+}
+
+static struct books without(const struct books *books, uint32_t gangs)
+{
+    struct books left = *books;
+    for (int g = 0; g < GANGS; g++) {
+        left.is_charged[g] = left.is_charged[g] && (gangs >> g & 1) == 0;
+    }
+    return left;
+}
+
+static int height_with(const struct books *books, const struct need *need)
+{
+    int height = 0;
+    for (int r = 0; r < RESOURCES; r++) {
+        int demand = demand_of(need, r);
+        int here =
+            demand > 0 ? tree_height(books, gang_of(need)->queue, cell_of(need, r), demand) : 0;
+        height = here > height ? here : height;
+    }
+    return height;
+}
+
+static bool quota_fits(const struct books *books, const struct need *need, int height_max)
+{
+    int member = COHORTS + gang_of(need)->queue;
+    for (int r = 0; r < RESOURCES; r++) {
+        int demand = demand_of(need, r);
+        if (demand > 0 && demand > tree_available(books, member, cell_of(need, r))) {
+            return false;
+        }
+    }
+    return height_with(books, need) <= height_max;
+}
+
+int pods_needed(const struct model_gang *gang, int count)
+{
+    return gang->min != NONE && !gang->is_partial && gang->min < count ? gang->min : count;
+}
+
+/* A room that may be judged either way is judged as the core did. */
+static bool room_fits(const struct books *books, const struct need *need, uint32_t victims)
+{
+    const struct model_gang *gang = gang_of(need);
+    enum room room =
+        room_for(books, need->gang, need->flavor, need->count, pods_needed(gang, need->count));
+    const struct answer *core = &books->core[need->gang];
+    bool core_grants =
+        core->flavor == need->flavor && core->count == need->count &&
+        (victims == 0 ? core->decision == DECISION_ADMIT
+                      : core->decision == DECISION_PREEMPT && (core->victims & ~victims) == 0);
+    return room == ROOM_YES || (room == ROOM_EITHER && core_grants);
+}
+
+bool books_fit(const struct books *books, int gang, int flavor, int count, int height_max,
+               uint32_t victims)
+{
+    struct books left = without(books, victims);
+    struct need need = {.books = &left, .gang = gang, .flavor = flavor, .count = count};
+    return quota_fits(&left, &need, height_max) && room_fits(&left, &need, victims);
+}
+
+/* -- who may be stopped -------------------------------------------------------------------------
+ */
+
+static bool is_above(const struct model_state *state, int above, int member)
+{
+    while (member != NONE && member != above) {
+        member = state->members[member].parent;
+    }
+    return member == above;
+}
+
+/* The lowest cohort that has both below it; NONE: they are of two trees. */
+static int meeting_point(const struct model_state *state, int a, int b)
+{
+    while (a != NONE && !is_above(state, a, b)) {
+        a = state->members[a].parent;
+    }
+    return a;
+}
+
+/* More than its quota of something that is short and that the victim holds. */
+static bool borrows_what_is_short(const struct books *books, const struct need *need, int v,
+                                  int member)
+{
+    for (int r = 0; r < RESOURCES; r++) {
+        if (need->is_short[r] && books->flavor[v] == need->flavor &&
+            books->state->gangs[v].ask[r] > 0 &&
+            tree_is_borrowing(books, member, cell_of(need, r))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How high the gang's own branch is where it meets the victim's. */
+static int branch_height(const struct need *need, int top)
+{
+    const struct model_state *state = need->books->state;
+    int m = COHORTS + gang_of(need)->queue;
+    while (state->members[m].parent != top) {
+        m = state->members[m].parent;
+    }
+    return tree_own_height(state, m);
+}
+
+enum claim { CLAIM_NONE, CLAIM_OWN_QUEUE, CLAIM_ADVANTAGE, CLAIM_BORROWING, CLAIM_WITHIN_QUOTA };
+
+static bool borrows_what_it_holds(const struct books *books, int v)
+{
+    const struct model_gang *gang = &books->state->gangs[v];
+    for (int r = 0; r < RESOURCES; r++) {
+        struct cell at = {books->flavor[v], (enum resource)r};
+        if (gang->ask[r] > 0 && tree_is_borrowing(books, COHORTS + gang->queue, at)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum claim claim_in_queue(const struct need *need, int v)
+{
+    const struct model_state *state = need->books->state;
+    const struct model_queue *queue = &state->queues[gang_of(need)->queue];
+    const struct model_gang *victim = &state->gangs[v];
+    bool is_lower = victim->priority < gang_of(need)->priority;
+    bool is_newer =
+        victim->priority == gang_of(need)->priority && victim->age_s < gang_of(need)->age_s;
+    bool may = queue->within != WITHIN_NEVER &&
+               (is_lower || (is_newer && queue->within == WITHIN_LOWER_OR_NEWER));
+    bool is_protected = victim->runs_s < queue->protect_s && !borrows_what_it_holds(need->books, v);
+    return may && !is_protected ? CLAIM_OWN_QUEUE : CLAIM_NONE;
+}
+
+static enum claim claim_in_cohort(const struct need *need, int v, int top)
+{
+    const struct model_state *state = need->books->state;
+    const struct model_queue *queue = &state->queues[gang_of(need)->queue];
+    int priority = state->gangs[v].priority;
+    bool is_lower = priority < gang_of(need)->priority;
+    if (queue->reclaim == RECLAIM_NEVER || (queue->reclaim == RECLAIM_LOWER && !is_lower)) {
+        return CLAIM_NONE;
+    }
+    if (branch_height(need, top) >= height_with(need->books, need)) {
+        return CLAIM_ADVANTAGE; /* it fits into a subtree that the victim isn't in */
+    }
+    bool is_within = queue->threshold == NONE || priority <= queue->threshold;
+    return queue->borrows_within && is_lower && is_within ? CLAIM_BORROWING : CLAIM_WITHIN_QUOTA;
+}
+
+static int top_of(const struct need *need, int v)
+{
+    const struct model_state *state = need->books->state;
+    return meeting_point(state, COHORTS + gang_of(need)->queue, COHORTS + state->gangs[v].queue);
+}
+
+/* By which right that gang may be stopped at all. */
+static enum claim claim_on(const struct need *need, int v)
+{
+    const struct books *books = need->books;
+    const struct model_gang *victim = &books->state->gangs[v];
+    int top = top_of(need, v);
+    if (!books->is_charged[v] || books->is_new[v] || books->is_stopping[v] || top == NONE) {
+        return CLAIM_NONE;
+    }
+    return victim->queue == gang_of(need)->queue ? claim_in_queue(need, v)
+                                                 : claim_in_cohort(need, v, top);
+}
+
+/* What another queue's gang holds is lent to it: all branches below the meeting point borrow. */
+static bool is_lent(const struct books *left, const struct need *need, int v)
+{
+    const struct model_state *state = left->state;
+    int top = top_of(need, v);
+    for (int m = COHORTS + state->gangs[v].queue; m != top; m = state->members[m].parent) {
+        if (!borrows_what_is_short(left, need, v, m)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_candidate(const struct need *need, int v)
+{
+    enum claim claim = claim_on(need, v);
+    return claim == CLAIM_OWN_QUEUE || (claim != CLAIM_NONE && is_lent(need->books, need, v));
+}
+
+/* On what terms gangs are stopped: how far up the gang may borrow then, and at whose cost. */
+struct terms {
+    bool is_own_only;
+    bool is_by_priority; /* borrowWithinCohort */
+    int height_max;      /* else those whose branch meets the gang's that high */
+};
+
+/* And whether it still may, with those before it gone. */
+static bool still_may(const struct books *left, const struct need *need, int v,
+                      const struct terms *terms)
+{
+    enum claim claim = claim_on(need, v);
+    if (claim == CLAIM_OWN_QUEUE || terms->is_own_only) {
+        return claim == CLAIM_OWN_QUEUE;
+    }
+    bool is_on_terms = terms->is_by_priority
+                           ? claim != CLAIM_WITHIN_QUOTA
+                           : branch_height(need, top_of(need, v)) >= terms->height_max;
+    return is_on_terms && is_lent(left, need, v);
+}
+
+/* -- in which order, and how many ---------------------------------------------------------------
+ */
+
+static int64_t lost_work(const struct model_gang *gang)
+{
+    bool is_saved = gang->saved_s != NONE && gang->saved_s < gang->runs_s;
+    return (int64_t)(is_saved ? gang->saved_s : gang->runs_s) * gang->count * gang->ask[DEVICE];
+}
+
+/* Whether a is to go before b. */
+static bool goes_first(const struct need *need, int a, int b)
+{
+    const struct model_gang *one = &need->books->state->gangs[a];
+    const struct model_gang *two = &need->books->state->gangs[b];
+    int queue = gang_of(need)->queue;
+    if ((one->queue == queue) != (two->queue == queue)) {
+        return two->queue == queue;
+    }
+    if (one->priority != two->priority) {
+        return one->priority < two->priority;
+    }
+    if (lost_work(one) != lost_work(two)) {
+        return lost_work(one) < lost_work(two);
+    }
+    return one->runs_s != two->runs_s ? one->runs_s < two->runs_s : one->uid < two->uid;
+}
+
+static int sort_candidates(const struct need *need, int order[GANGS])
+{
+    int count = 0;
+    for (int v = 0; v < GANGS; v++) {
+        if (!is_candidate(need, v)) {
+            continue;
+        }
+        int at = count++;
+        for (; at > 0 && goes_first(need, v, order[at - 1]); at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = v;
+    }
+    return count;
+}
+
+static bool fits_without(const struct need *need, const struct terms *terms, uint32_t victims)
+{
+    return books_fit(need->books, need->gang, need->flavor, need->count, terms->height_max,
+                     victims);
+}
+
+static uint32_t attempt(const struct need *need, const int *order, int count,
+                        const struct terms *terms)
+{
+    uint32_t victims = 0;
+    int taken[GANGS];
+    int taken_count = 0;
+    bool fits = false;
+    for (int i = 0; i < count && !fits; i++) {
+        struct books left = without(need->books, victims);
+        if (still_may(&left, need, order[i], terms)) {
+            victims |= 1u << order[i];
+            taken[taken_count++] = order[i];
+            fits = fits_without(need, terms, victims);
+        }
+    }
+    if (!fits) {
+        return 0;
+    }
+    for (int i = taken_count - 1; i >= 0; i--) {
+        uint32_t fewer = victims & ~(1u << taken[i]);
+        victims = fits_without(need, terms, fewer) ? fewer : victims;
+    }
+    return victims;
+}
+
+/* What is short of quota; where nothing is, it is room that is short, of all that is asked for. */
+static void find_what_is_short(struct need *need)
+{
+    bool is_any = false;
+    for (int r = 0; r < RESOURCES; r++) {
+        int member = COHORTS + gang_of(need)->queue;
+        need->is_short[r] =
+            demand_of(need, r) > 0 &&
+            demand_of(need, r) > tree_available(need->books, member, cell_of(need, r));
+        is_any = is_any || need->is_short[r];
+    }
+    for (int r = 0; r < RESOURCES && !is_any; r++) {
+        need->is_short[r] = demand_of(need, r) > 0;
+    }
+}
+
+/* Of the branches that meet those of other queues' candidates; NONE: there are no such candidates.
+ */
+static int highest_branch(const struct need *need, const int *order, int count)
+{
+    int highest = NONE;
+    for (int i = 0; i < count; i++) {
+        int height = claim_on(need, order[i]) == CLAIM_OWN_QUEUE
+                         ? NONE
+                         : branch_height(need, top_of(need, order[i]));
+        highest = height > highest ? height : highest;
+    }
+    return highest;
+}
+
+static bool has_used_its_own(const struct need *need)
+{
+    int member = COHORTS + gang_of(need)->queue;
+    for (int r = 0; r < RESOURCES; r++) {
+        struct cell at = cell_of(need, r);
+        if (need->is_short[r] &&
+            tree_used(need->books, member, at) >= tree_subtree(need->books->state, member, at)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t stops_find(const struct books *books, int gang, int flavor, int count, int *ret_height_max)
+{
+    struct need need = {.books = books, .gang = gang, .flavor = flavor, .count = count};
+    find_what_is_short(&need);
+    int order[GANGS];
+    int candidates = sort_candidates(&need, order);
+    /* By priority; then borrowing as far up as it has to now, then less; then its own queue's
+     * alone, which comes before where the queue has nothing to reclaim. */
+    struct terms terms[MEMBERS + 3];
+    int terms_count = 0;
+    int highest = highest_branch(&need, order, candidates);
+    int now = height_with(books, &need);
+    const struct terms own = {.is_own_only = true, .height_max = MEMBERS};
+    if (highest != NONE) {
+        if (books->state->queues[gang_of(&need)->queue].borrows_within) {
+            terms[terms_count++] = (struct terms){.is_by_priority = true, .height_max = MEMBERS};
+        }
+        if (now > highest && has_used_its_own(&need)) {
+            terms[terms_count++] = own;
+        }
+        for (int height = now < highest ? now : highest; height >= 0; height--) {
+            terms[terms_count++] = (struct terms){.height_max = height};
+        }
+    }
+    terms[terms_count++] = own;
+    uint32_t victims = 0;
+    for (int i = 0; i < terms_count && victims == 0; i++) {
+        *ret_height_max = terms[i].height_max;
+        victims = attempt(&need, order, candidates, &terms[i]);
+    }
+    return victims;
+}
