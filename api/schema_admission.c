@@ -91,8 +91,17 @@ static const struct field explanation_past_fields[] = {
 };
 static SCHEMA(explanation_past);
 
+static const struct field explanation_eviction_fields[] = {
+    F_STRING(explanation_eviction, rule, "rule"), F_TIME(explanation_eviction, at, "at"),
+    F_STRING(explanation_eviction, by, "by"),     F_STRING(explanation_eviction, queue, "queue"),
+    F_STRING(explanation_eviction, lost, "lost"),
+};
+static SCHEMA(explanation_eviction);
+
 static const struct field explanation_fields[] = {
     F_TIME(explanation, since, "since"),
+    F_TIME(explanation, as_of, "asOf"),
+    F_BOOL(explanation, changes_tried, "changesTried"),
     F_TIME(explanation, likely_start, "likelyStart"),
     F_BOOL(explanation, likely_start_unknown, "likelyStartUnknown"),
     F_OBJECT_LIST(explanation, actions, "actions", explanation_action),
@@ -105,6 +114,7 @@ static const struct field explanation_fields[] = {
     F_OBJECT_LIST(explanation, flavors, "flavors", explanation_flavor),
     F_OBJECT_LIST(explanation, other_reasons, "otherReasons", explanation_reason),
     F_OBJECT_LIST(explanation, history, "history", explanation_past),
+    F_OBJECT_PTR(explanation, eviction, "eviction", explanation_eviction),
 };
 static SCHEMA(explanation);
 

@@ -162,7 +162,10 @@ static void fill_status(struct core *core, struct gang *gang, struct arena *aren
         gang->shown_state != gang->state) {
         bool is_restored = gang->reason_since_ms != 0 && gang->shown_state == 0 &&
                            gang->shown_reason == verdict.reason;
-        gang->reason_since_ms = is_restored ? gang->reason_since_ms : core->now_ms;
+        if (!is_restored) {
+            past_turn(gang, verdict.reason, core->now_ms);
+            gang->reason_since_ms = core->now_ms;
+        }
         gang->shown_reason = verdict.reason;
         gang->shown_state = gang->state;
     }
@@ -181,19 +184,26 @@ static void fill_status(struct core *core, struct gang *gang, struct arena *aren
         status->requeue->count = (struct opt_int){true, gang->memory.requeue_count};
         status->requeue->at = seconds(gang->memory.requeue_at_ms);
     }
+    status->explanation = explain_gang(core, gang, &verdict, arena);
     if (verdict.reason != REASON_NONE) {
         status->reason = str_from_c(reason_info(verdict.reason)->code);
         status->message = arena_copy_str(arena, str_cut_utf8(verdict.message, MESSAGE_MAX_BYTES));
         status->summary = arena_format(arena, STR_FMT ": " STR_FMT, STR_ARG(status->reason),
                                        STR_ARG(status->message));
-        status->explanation = explain_gang(core, gang, &verdict, arena);
     }
     fill_conditions(gang, arena, status, &status->conditions);
 }
 
+/* Of when the numbers are isn't a change of what is said. */
 static uint64_t content_hash(const struct admission *admission)
 {
     struct admission slim = {.spec = admission->spec, .status = admission->status};
+    struct explanation timeless;
+    if (slim.status.explanation != NULL) {
+        timeless = *slim.status.explanation;
+        timeless.as_of = (struct opt_time){.is_set = false};
+        slim.status.explanation = &timeless;
+    }
     struct json_writer *writer = json_writer_new();
     encode_object(writer, kind_info(KIND_ADMISSION)->schema, &slim);
     uint64_t hash = str_hash(json_writer_text(writer), 1);
@@ -220,26 +230,9 @@ static bool fill_terse(struct core *core, struct gang *gang, struct arena *arena
     return is_changed;
 }
 
-bool core_admission_content(struct core *core, struct str job_uid, struct arena *arena,
-                            struct admission *ret_admission)
+static void fill_admission(struct core *core, struct gang *gang, struct arena *arena,
+                           struct admission *admission)
 {
-    struct gang *gang = gang_find(core, job_uid);
-    if (gang == NULL) {
-        return false;
-    }
-    /* Whatever is answered: asking again at once would be answered the same, for ever. */
-    gang->is_admission_dirty = false;
-    if (gang->is_job_gone || gang->queue == NULL || orphan_find(core, gang->key) != NULL) {
-        return false;
-    }
-    if (gang->write_effect_id != 0 && gang->write_purpose == PATCH_ADMIT) {
-        return false; /* it is told when the server has said yes or no */
-    }
-    struct admission *admission = ret_admission;
-    if (core->options.is_terse) {
-        *admission = (struct admission){.spec.job_uid = job_uid};
-        return fill_terse(core, gang, arena, &admission->status);
-    }
     *admission = (struct admission){.meta.name = arena_copy_str(arena, gang->name)};
     admission->meta.namespace_name = arena_copy_str(arena, gang->namespace_name);
     struct owner_reference *owner = ARENA_NEW(arena, struct owner_reference);
@@ -259,7 +252,40 @@ bool core_admission_content(struct core *core, struct str job_uid, struct arena 
                                    .count = {true, gang->size.pods},
                                    .min_count = {true, gang->size.min_count}};
     fill_status(core, gang, arena, &admission->status);
-    uint64_t hash = content_hash(admission);
+}
+
+bool core_admission_now(struct core *core, struct str job_uid, struct arena *arena,
+                        struct admission *ret_admission)
+{
+    struct gang *gang = gang_find(core, job_uid);
+    if (gang == NULL || gang->is_job_gone || gang->queue == NULL || gang->state == 0) {
+        return false;
+    }
+    fill_admission(core, gang, arena, ret_admission);
+    return true;
+}
+
+bool core_admission_content(struct core *core, struct str job_uid, struct arena *arena,
+                            struct admission *ret_admission)
+{
+    struct gang *gang = gang_find(core, job_uid);
+    if (gang == NULL) {
+        return false;
+    }
+    /* Whatever is answered: asking again at once would be answered the same, for ever. */
+    gang->is_admission_dirty = false;
+    if (gang->is_job_gone || gang->queue == NULL || orphan_find(core, gang->key) != NULL) {
+        return false;
+    }
+    if (gang->write_effect_id != 0 && gang->write_purpose == PATCH_ADMIT) {
+        return false; /* it is told when the server has said yes or no */
+    }
+    if (core->options.is_terse) {
+        *ret_admission = (struct admission){.spec.job_uid = job_uid};
+        return fill_terse(core, gang, arena, &ret_admission->status);
+    }
+    fill_admission(core, gang, arena, ret_admission);
+    uint64_t hash = content_hash(ret_admission);
     bool is_changed = hash != gang->admission_hash;
     gang->admission_hash = hash;
     return is_changed;
@@ -308,19 +334,6 @@ static void take_place(struct core *core, struct gang *gang, const struct admiss
     }
 }
 
-static void take_reason(struct gang *gang, const struct admission_status *status)
-{
-    if (!status->since.is_set) {
-        return;
-    }
-    gang->reason_since_ms = status->since.ms;
-    for (int reason = REASON_NONE; reason < REASON_COUNT; reason++) {
-        if (str_eq_c(status->reason, reason_info((enum reason)reason)->code)) {
-            gang->shown_reason = (enum reason)reason;
-        }
-    }
-}
-
 static void take_memory(struct core *core, struct gang *gang, const struct admission *object,
                         uint64_t hash)
 {
@@ -342,7 +355,7 @@ static void take_memory(struct core *core, struct gang *gang, const struct admis
     }
     gang->was_running = gang->state == 0 && str_eq_c(status->state, gang_state_name(GANG_RUNNING));
     take_place(core, gang, status);
-    take_reason(gang, status);
+    past_take(gang, status);
 }
 
 static void delete_admission(struct core *core, struct str key, struct str uid)

@@ -47,6 +47,9 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
     }
     attempt->count = attempt_count(attempt);
     struct verdict verdict = attempt_check_quota(attempt, &evaluation->level);
+    if (attempt->core->ignores_quota) {
+        verdict = verdict_say(REASON_NONE, 0, STR_NONE);
+    }
     if (verdict.reason != REASON_NONE || str_eq_c(attempt->object->spec.fit, "Quota")) {
         return verdict;
     }
@@ -194,8 +197,13 @@ static void note_flavor(struct attempt *attempt, const struct verdict *verdict,
         .flavor = text_str(&name), .reason = verdict->reason, .message = verdict->message};
 }
 
-static void note_nodes(const struct fit_result *fit, struct evidence *evidence)
+static void note_nearest(const struct core *core, const struct verdict *verdict,
+                         const struct fit_result *fit, struct evidence *evidence)
 {
+    evidence->resource = verdict->resource;
+    evidence->asked = verdict->asked;
+    evidence->free = verdict->free;
+    evidence->at_ms = core->now_ms;
     evidence->nodes_total = fit->nodes_total;
     for (int i = 0; i < EXCLUDED_COUNT; i++) {
         evidence->excluded[i] = fit->excluded[i];
@@ -257,7 +265,7 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
         if (nearest.reason == REASON_NONE ||
             verdict_rank(verdict.reason) > verdict_rank(nearest.reason)) {
             nearest = verdict;
-            note_nodes(&evaluation.fit, &evidence);
+            note_nearest(attempt->core, &nearest, &evaluation.fit, &evidence);
         }
         tried++;
     } while (next_choice(attempt) && tried < COMBINATIONS_MAX);

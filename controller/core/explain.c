@@ -47,7 +47,21 @@ void evidence_drop(struct evidence *evidence)
         str_drop(&evidence->flavors[i].flavor);
         str_drop(&evidence->flavors[i].message);
     }
+    str_drop(&evidence->resource);
     *evidence = (struct evidence){.flavor_count = 0};
+}
+
+void evidence_renew_numbers(struct evidence *kept, const struct evidence *seen)
+{
+    kept->nodes_total = seen->nodes_total;
+    for (int i = 0; i < EXCLUDED_COUNT; i++) {
+        kept->excluded[i] = seen->excluded[i];
+    }
+    str_drop(&kept->resource);
+    kept->resource = str_own(seen->resource);
+    kept->asked = seen->asked;
+    kept->free = seen->free;
+    kept->at_ms = seen->at_ms;
 }
 
 void evidence_keep(struct evidence *kept, const struct evidence *seen)
@@ -58,16 +72,30 @@ void evidence_keep(struct evidence *kept, const struct evidence *seen)
         kept->flavors[i].flavor = str_own(seen->flavors[i].flavor);
         kept->flavors[i].message = str_own(seen->flavors[i].message);
     }
+    kept->resource = str_own(seen->resource);
 }
 
-static void add_action(struct explanation *explanation, const struct verdict *verdict,
-                       struct arena *arena)
+/* What to do whatever the numbers are, and the exact command where there is one. */
+static void add_actions(const struct gang *gang, const struct verdict *verdict,
+                        const struct advice *advice, struct arena *arena,
+                        struct explanation *explanation)
 {
     const struct reason_info *info = reason_info(verdict->reason);
-    explanation->actions.items = ARENA_NEW(arena, struct explanation_action);
-    explanation->actions.count = 1;
-    explanation->actions.items[0] = (struct explanation_action){
-        .kind = str_from_c(reason_action_name(info->action)), .message = str_from_c(info->advice)};
+    struct explanation_action_list *list = &explanation->actions;
+    list->items = ARENA_ARRAY(arena, struct explanation_action, 1 + ADVICE_ITEMS_MAX);
+    struct str command = STR_NONE;
+    if (verdict->reason == REASON_HELD && gang->is_hold_wanted) {
+        command = arena_format(arena,
+                               "kubectl annotate job " STR_FMT " -n " STR_FMT " tallyman.dev/hold-",
+                               STR_ARG(gang->name), STR_ARG(gang->namespace_name));
+    }
+    list->items[list->count++] =
+        (struct explanation_action){.kind = str_from_c(reason_action_name(info->action)),
+                                    .message = str_from_c(info->advice),
+                                    .command = command};
+    if (advice != NULL) {
+        advice_fill(gang, advice, arena, list);
+    }
 }
 
 static void add_resource(struct explanation *explanation, const struct verdict *verdict,
@@ -104,6 +132,21 @@ static struct opt_time until_of(const struct core *core, const struct gang *gang
     return (struct opt_time){is_known, is_known ? (end_ms + 999) / 1000 * 1000 : 0};
 }
 
+/* Whether it could hold what the gang lacks: quota of the same queue or tree, or anything. */
+static bool is_in_reach(const struct gang *gang, const struct gang *other, enum reason reason)
+{
+    const struct quota_node *node = &other->reservation->queue->node;
+    switch ((int)reason) {
+    case REASON_QUOTA_EXHAUSTED:
+    case REASON_BORROWING_LIMIT:
+        return other->reservation->queue == gang->queue;
+    case REASON_COHORT_EXHAUSTED:
+        return quota_root(node) == quota_root(&gang->queue->node);
+    default:
+        return true;
+    }
+}
+
 /* Gangs that hold what ran short, the oldest first. */
 static void add_blockers(const struct core *core, const struct gang *gang,
                          struct explanation *explanation, const struct verdict *verdict,
@@ -116,10 +159,9 @@ static void add_blockers(const struct core *core, const struct gang *gang,
     list->items = ARENA_ARRAY(arena, struct explanation_blocker, BLOCKERS_MAX);
     struct gang *other;
     RB_FOREACH (other, gang_holder_tree, (struct gang_holder_tree *)(uintptr_t)&core->holders) {
-        bool is_quota = verdict->reason == REASON_QUOTA_EXHAUSTED;
-        bool is_other_queue = is_quota && other->reservation->queue != gang->queue;
+        bool is_out_of_reach = !is_in_reach(gang, other, verdict->reason);
         int64_t amount = held_amount(other, verdict->resource);
-        if (is_other_queue || amount == 0) {
+        if (is_out_of_reach || amount == 0) {
             continue;
         }
         bool is_own_namespace = str_eq(other->namespace_name, gang->namespace_name);
@@ -147,51 +189,16 @@ static void add_ahead(const struct gang *gang, struct explanation *explanation, 
         return;
     }
     int64_t pods = 0;
+    int64_t devices = 0;
     struct gang *other = (struct gang *)(uintptr_t)gang;
     while ((other = RB_PREV(gang_tree, NULL, other)) != NULL) {
         pods = sat_add(pods, other->size.pods);
+        devices = sat_add(devices, shape_devices(other->shape));
     }
     explanation->ahead = ARENA_NEW(arena, struct explanation_ahead);
     explanation->ahead->gangs = (struct opt_int){true, position - 1};
+    explanation->ahead->devices = (struct opt_int){true, devices};
     explanation->ahead->pods = (struct opt_int){true, pods};
-}
-
-static int64_t asked_of(const struct pod_set *set, struct str resource)
-{
-    i128 asked = vector_get(&set->per_pod, resource) * set->size.pods;
-    for (uint32_t i = 0; i < set->device_count; i++) {
-        if (str_eq(set->devices[i].profile->class_name, resource)) {
-            asked += (i128)set->devices[i].count * set->size.pods;
-        }
-    }
-    return i128_clamp(asked);
-}
-
-static void add_quota(const struct gang *gang, struct explanation *explanation, struct arena *arena)
-{
-    const struct queue_state *queue = gang->queue;
-    const struct pod_set *set = &gang->shape->sets[0];
-    struct explanation_quota_list *list = &explanation->quota;
-    list->items = ARENA_ARRAY(arena, struct explanation_quota, queue->node.cell_count + 1);
-    for (uint32_t i = 0; i < queue->node.cell_count && list->count < 32; i++) {
-        const struct quota_cell *cell = &queue->node.cells[i];
-        int64_t asked = asked_of(set, cell->resource);
-        if (asked == 0 || !cell->is_listed) {
-            continue;
-        }
-        list->items[list->count++] = (struct explanation_quota){
-            .kind = STR("Queue"),
-            .name = arena_copy_str(arena, queue->name),
-            .flavor = arena_copy_str(arena, cell->flavor),
-            .resource = arena_copy_str(arena, cell->resource),
-            .asked = resource_amount_format(arena, cell->resource, asked),
-            .used = resource_amount_format(arena, cell->resource, i128_clamp(cell->used)),
-            .limit = resource_amount_format(arena, cell->resource, cell->nominal),
-            .limiting = {true, cell->used + asked > cell->nominal}};
-    }
-    if (list->count == 0) {
-        list->items = NULL;
-    }
 }
 
 static void add_nodes(const struct evidence *evidence, struct explanation *explanation,
@@ -231,8 +238,45 @@ static void add_flavors(const struct evidence *evidence, struct explanation *exp
     }
 }
 
-struct explanation *explain_gang(const struct core *core, const struct gang *gang,
-                                 const struct verdict *verdict, struct arena *arena)
+/* Where several flavors were tried, the verdict names no resource; the evidence still does. */
+static struct verdict with_resource(const struct gang *gang, const struct verdict *verdict)
+{
+    struct verdict told = *verdict;
+    const struct evidence *evidence = &gang->shape->evidence;
+    bool is_the_shapes = verdict->reason == gang->shape->verdict.reason;
+    if (is_the_shapes && str_is_set(evidence->resource)) {
+        told.resource = evidence->resource;
+        told.asked = evidence->asked;
+        told.free = evidence->free;
+    }
+    return told;
+}
+
+static void add_evidence(struct core *core, const struct gang *gang, const struct advice *advice,
+                         const struct verdict *verdict, struct arena *arena,
+                         struct explanation *explanation)
+{
+    const struct evidence *evidence = &gang->shape->evidence;
+    struct verdict told = with_resource(gang, verdict);
+    add_resource(explanation, &told, arena);
+    add_blockers(core, gang, explanation, &told, arena);
+    explain_quota(gang, explanation, arena);
+    add_nodes(evidence, explanation, arena);
+    add_flavors(evidence, explanation, arena);
+    explanation->as_of = (struct opt_time){evidence->at_ms > 0, evidence->at_ms / 1000 * 1000};
+    explanation->changes_tried =
+        (struct opt_bool){advice_is_possible(verdict->reason), advice != NULL};
+    if (advice != NULL && advice->other_reason != REASON_NONE) {
+        explanation->other_reasons.items = ARENA_NEW(arena, struct explanation_reason);
+        explanation->other_reasons.count = 1;
+        explanation->other_reasons.items[0] = (struct explanation_reason){
+            .reason = str_from_c(reason_info(advice->other_reason)->code),
+            .message = arena_copy_str(arena, str_cut_utf8(advice->other_message, 512))};
+    }
+}
+
+struct explanation *explain_gang(struct core *core, struct gang *gang, struct verdict *verdict,
+                                 struct arena *arena)
 {
     struct explanation *explanation = ARENA_NEW(arena, struct explanation);
     explanation->since = (struct opt_time){true, gang->reason_since_ms / 1000 * 1000};
@@ -241,15 +285,24 @@ struct explanation *explain_gang(const struct core *core, const struct gang *gan
     }
     explanation->likely_start = (struct opt_time){
         gang->likely_start_ms > 0 && gang->likely_start_ms != INT64_MAX, gang->likely_start_ms};
-    add_action(explanation, verdict, arena);
-    add_resource(explanation, verdict, arena);
+    past_explain(gang, arena, explanation);
+    if (verdict->reason == REASON_NONE) {
+        return explanation;
+    }
+    const struct advice *advice = NULL;
+    bool is_judged = gang->state == GANG_PENDING && gang->is_in_queue;
+    if (is_judged) {
+        advice = advise(core, gang, verdict->reason);
+        verdict->message = advice == NULL ? verdict->message : advice->message;
+    }
+    add_actions(gang, verdict, advice, arena, explanation);
     add_ahead(gang, explanation, arena);
-    if (gang->state == GANG_PENDING && gang->is_in_queue) {
-        add_blockers(core, gang, explanation, verdict, arena);
-        add_quota(gang, explanation, arena);
-        add_nodes(&gang->shape->evidence, explanation, arena);
-        add_flavors(&gang->shape->evidence, explanation, arena);
-    } else if (gang->state == GANG_RESERVED && gang->reserved_why != NULL) {
+    if (is_judged) {
+        add_evidence(core, gang, advice, verdict, arena, explanation);
+    } else {
+        add_resource(explanation, verdict, arena);
+    }
+    if (gang->state == GANG_RESERVED && gang->reserved_why != NULL) {
         add_flavors(gang->reserved_why, explanation, arena); /* why not one without victims */
     }
     return explanation;

@@ -347,6 +347,7 @@ void gang_free(struct core *core, struct gang *gang)
     str_drop(&gang->stops_for);
     str_drop(&gang->request_for);
     preempt_forget_why(gang);
+    past_free(gang);
     mem_free(gang);
     if (queue != NULL) {
         queue_free_if_unused(core, queue);

@@ -3,6 +3,7 @@
 
 #include "state.h"
 #include "strategy.h"
+#include "telling.h"
 
 /* -- quota.c: the trees of shared quota ------------------------------------------------------- */
 
@@ -401,16 +402,6 @@ void evaluate_combination(struct core *core, struct shape *shape, uint32_t combi
  * flavor with quota enough, all that the gang asks for. */
 bool evaluate_ask(struct core *core, struct shape *shape, uint32_t combination,
                   struct quota_probe *ret_ask, struct quota_probe *ret_needs);
-
-/* -- explain.c -------------------------------------------------------------------------------- */
-
-/* The shape's own copy of what an evaluation saw. */
-void evidence_keep(struct evidence *kept, const struct evidence *seen);
-void evidence_drop(struct evidence *evidence);
-const char *exclusion_text(enum exclusion exclusion); /* "not ready" */
-/* The evidence behind the verdict as the Admission carries it; borrowed from the arena. */
-struct explanation *explain_gang(const struct core *core, const struct gang *gang,
-                                 const struct verdict *verdict, struct arena *arena);
 
 /* -- whatif.c: the state without some gangs --------------------------------------------------- */
 

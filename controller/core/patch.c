@@ -242,6 +242,7 @@ void patch_suspend(struct core *core, struct gang *gang, const char *cause, stru
     effect->patch.suspended = json_of(core, &suspended_record_schema, &record);
     gang_set_timer(core, gang, 0);
     if (gang->reservation != NULL) {
+        past_note_eviction(core, gang, cause, NULL);
         gang_set_state(core, gang, GANG_SUSPENDING, cause);
         gang_mark_unbound(core, gang);
     }
@@ -269,6 +270,7 @@ void patch_suspend_for(struct core *core, struct gang *victim, const struct gang
                             "stops whole to make room for a gang of queue " STR_FMT
                             " (priority %lld)",
                             STR_ARG(gang->queue->name), (long long)gang->priority));
+    past_note_eviction(core, victim, cause_of(victim, gang), gang);
     gang_set_state(core, victim, GANG_SUSPENDING, cause_of(victim, gang));
 }
 

@@ -120,6 +120,7 @@ void shape_drop(struct core *core, struct shape *shape)
     verdict_drop(&shape->broken);
     verdict_drop(&shape->verdict);
     evidence_drop(&shape->evidence);
+    advice_drop(shape->advice);
     str_drop(&shape->key);
     str_drop(&shape->namespace_name);
     mem_free(shape);

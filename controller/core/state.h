@@ -6,6 +6,7 @@
 #pragma once
 
 #include "supply.h"
+#include "told.h"
 
 #include "tallyman/api/pod_request.h"
 
@@ -147,18 +148,6 @@ struct shared_claim_demand {
     uint32_t request_count;
 };
 
-/* Why a node is out for a gang. */
-enum exclusion {
-    EXCLUDED_NOT_READY = 0,
-    EXCLUDED_CORDONED,
-    EXCLUDED_FLAVOR,
-    EXCLUDED_SELECTOR,
-    EXCLUDED_TAINT,
-    EXCLUDED_CLAIM,
-    EXCLUDED_FULL,
-    EXCLUDED_COUNT,
-};
-
 enum wait_bits {
     WAIT_QUOTA = 1 << 0,   /* for a release in the queue's cells, or an edit of the Queue */
     WAIT_CLUSTER = 1 << 1, /* for room on nodes, devices or claims */
@@ -177,23 +166,6 @@ struct verdict {
     struct str resource; /* owned; the resource that ran short */
     int64_t asked;
     int64_t free;
-};
-
-/* Why one flavor, or one combination of flavors, was not taken. */
-struct flavor_note {
-    struct str flavor; /* owned; "a+b" for a combination */
-    enum reason reason;
-    struct str message; /* owned */
-};
-
-#define FLAVOR_NOTES_MAX 8
-
-/* What the last evaluation saw, for the explanation. */
-struct evidence {
-    struct flavor_note flavors[FLAVOR_NOTES_MAX];
-    uint32_t flavor_count;
-    uint32_t nodes_total; /* 0: no node was looked at */
-    uint32_t excluded[EXCLUDED_COUNT];
 };
 
 /* Pods of one template. A gang has one such set or several, which start together. */
@@ -236,6 +208,8 @@ struct shape {
     bool is_woken_by_cell;  /* only because quota came free: others may have it by now */
     struct verdict verdict; /* of the last evaluation; waits_for tells what wakes it */
     struct evidence evidence; /* of the last evaluation */
+    struct advice *advice;    /* owned; NULL: nothing was tried */
+    uint64_t advised_in;      /* the pass that it is of */
 };
 
 /* What a gang's reservation takes from one account. */
@@ -384,10 +358,14 @@ struct gang {
     enum gang_state shown_state;
     uint32_t decision_index; /* scratch of core_decisions() */
     int64_t reason_since_ms;
-    bool is_size_pruned;      /* the size is of a field that the API server dropped */
-    bool has_told_pruned;     /* the Event about the missing gate */
-    uint32_t seen_ready_pods; /* at the last review */
-    uint32_t told_ready_pods; /* as its Admission says */
+    int64_t reason_began_ms;  /* the same, whatever states it has gone through since */
+    struct past_reason *past; /* owned; what it waited for before, the latest last */
+    uint32_t past_count;
+    struct eviction *eviction; /* owned; NULL: it wasn't stopped yet */
+    bool is_size_pruned;       /* the size is of a field that the API server dropped */
+    bool has_told_pruned;      /* the Event about the missing gate */
+    uint32_t seen_ready_pods;  /* at the last review */
+    uint32_t told_ready_pods;  /* as its Admission says */
     int64_t told_ready_ms;
     int64_t timer_ms;
 };
@@ -478,6 +456,9 @@ struct core {
     struct bookings *bookings; /* owned; never NULL */
     uint64_t order_round;
     struct core_cost cost;
+    bool ignores_quota;    /* only to tell what else stands in a gang's way */
+    int64_t advice_credit; /* what trials for advice may still cost; see advise.c */
+    int64_t advice_credit_ms;
     struct pending_effect *pending_effects;
     struct hash_orphan *orphans; /* Admissions without a Job of ours */
 };

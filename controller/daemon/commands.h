@@ -4,6 +4,7 @@
 
 int command_run(int argc, char **argv);
 int command_plan(int argc, char **argv);
+int command_explain(int argc, char **argv);
 int command_simulate(int argc, char **argv);
 int command_replay(int argc, char **argv);
 

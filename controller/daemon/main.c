@@ -12,6 +12,7 @@ static const struct {
     {"run", command_run, "the controller: watches the cluster and admits gangs"},
     {"plan", command_plan,
      "what would be decided now, from manifests or a cluster; changes nothing"},
+    {"explain", command_explain, "why one Job waits, what would start it, how far it is"},
     {"simulate", command_simulate, "manifests in virtual time, without and with Tallyman"},
     {"replay", command_replay, "plays a recorded journal again and compares the decisions"},
 };

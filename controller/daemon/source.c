@@ -247,7 +247,7 @@ struct rc outlook_open(struct outlook *outlook, struct source *source, int64_t n
                        struct err *err)
 {
     *outlook = (struct outlook){.now_ms = now_ms, .source = source};
-    struct core_options options = {.stuck_node_ms = 0};
+    struct core_options options = {.gives_advice = true};
     outlook->core = core_new(&options);
     struct driver_ports ports = {.ctx = outlook,
                                  .now_ms = outlook_now,

@@ -17,17 +17,19 @@ COLLECTIONS = {
     "ResourceFlavor": "/apis/tallyman.dev/v1beta1/resourceflavors",
     "Admission": "/apis/tallyman.dev/v1beta1/admissions",
 }
-PAGE_ITEMS = 2  # small, so that several pages are read
+PAGES_OF = 2  # smaller than asked for, so that several pages are read
 
 
 class Api:
     """objects: a list; forbidden: kinds that can't be listed in the whole cluster, or (kind, ns)."""
 
-    def __init__(self, objects=(), forbidden=(), absent=(), compacted=False, before=None):
+    def __init__(self, objects=(), forbidden=(), absent=(), compacted=False, before=None,
+                 page_items=PAGES_OF):
         self.objects = list(objects)
         self.forbidden = set(forbidden)
         self.absent = set(absent)
         self.compacted = compacted
+        self.page_items = page_items
         self.answer_before = list(before or [])  # (code, body) in front of everything else
         self.requests = []
         api = self
@@ -105,7 +107,7 @@ class Api:
                  and namespace in (None, each["metadata"].get("namespace"))]
         start = int(query.get("continue", "0"))
         meta = {"resourceVersion": "77"}
-        if start + PAGE_ITEMS < len(items):
-            meta["continue"] = str(start + PAGE_ITEMS)
+        if start + self.page_items < len(items):
+            meta["continue"] = str(start + self.page_items)
         return 200, {"kind": f"{kind}List", "apiVersion": "v1", "metadata": meta,
-                     "items": items[start:start + PAGE_ITEMS]}
+                     "items": items[start:start + self.page_items]}

@@ -31,7 +31,7 @@ static void second_gang_of_four_waits_whole_beside_six_devices(void **state)
     given_job(s, "third", "other", "pods=2 cpu=50m memory=32Mi template=one-gpu");
     expect_state(s, "train-a", "Admitted");
     expect_state(s, "train-b", "Pending DevicesExhausted");
-    expect_message(s, "train-b", "needs 4 gpu.example.com at once, 2 of 6 are free");
+    expect_message(s, "train-b", "needs 4 gpu.example.com at once, 0 of 6 are free");
     expect_state(s, "third", "Admitted");
     gang_starts(s, "train-a", "n1 n1 n2 n2");
     pod_claims(s, "train-a-0", "one-gpu", "n1/g0");

@@ -45,7 +45,7 @@ void at(struct scenario *s, int64_t ms)
 
 static void begin_core(struct scenario *s)
 {
-    struct core_options options = {.stuck_node_ms = 0};
+    struct core_options options = {.gives_advice = true};
     s->core = core_new(&options);
     s->queue_first = NULL;
     s->queue_last = &s->queue_first;

@@ -129,8 +129,19 @@ struct explanation_past_list {
     uint32_t count;
 };
 
+/* How it was last stopped. */
+struct explanation_eviction {
+    struct str rule; /* PreemptedWithinQueue ReclaimedWithinCohort PodsReadyTimeout … */
+    struct opt_time at;
+    struct str by;    /* the Job that it made room for, if that is of the same namespace */
+    struct str queue; /* of that Job */
+    struct str lost;  /* "2h13m on gpu.example.com=4" */
+};
+
 struct explanation {
     struct opt_time since;
+    struct opt_time as_of;         /* of when the numbers of nodes and flavors are */
+    struct opt_bool changes_tried; /* whether changes that would start it now were looked for */
     struct opt_time likely_start;
     struct opt_bool likely_start_unknown; /* nobody can say; neither: it wasn't worked out */
     struct explanation_action_list actions;
@@ -143,6 +154,7 @@ struct explanation {
     struct explanation_flavor_list flavors;
     struct explanation_reason_list other_reasons;
     struct explanation_past_list history;
+    struct explanation_eviction *eviction;
 };
 
 struct admission_status {

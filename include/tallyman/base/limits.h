@@ -49,7 +49,10 @@
 #define CEL_REGEX_REPEAT_MAX     1000 /* RE2's own */
 
 /* core */
-#define MESSAGE_MAX_BYTES              1024 /* a sentence in an Admission */
+#define MESSAGE_MAX_BYTES              1024             /* a sentence in an Admission */
+#define ADVICE_CREDIT_MAX              INT64_C(2000000) /* nodes and devices looked at for advice */
+#define ADVICE_CREDIT_PER_MS           200
+#define ADVICE_COMMAND_MAX_BYTES       512
 #define RESOURCE_NAMES_MAX             4096
 #define POD_SETS_MAX                   16
 #define CLAIM_SHARERS_MAX              256 /* Kubernetes: ResourceClaim.status.reservedFor */

@@ -147,6 +147,7 @@ struct core_options {
     /* For simulators: an Admission says state and reason alone and is written when they change;
      * positions and the statuses of other kinds aren't written. Decisions are the same. */
     bool is_terse;
+    bool gives_advice; /* Admissions tell changes that would start a gang: where people read them */
 };
 
 /* Owned; core_free(). */
@@ -204,6 +205,11 @@ struct decided_list core_decisions(const struct core *core, struct arena *arena)
  * to be written. The core remembers it as on its way. Borrowed from `arena`. */
 bool core_admission_content(struct core *core, struct str job_uid, struct arena *arena,
                             struct admission *ret_admission);
+
+/* The same for those who only look: asked at any time, and nothing counts as written. False: there
+ * is no such gang. */
+bool core_admission_now(struct core *core, struct str job_uid, struct arena *arena,
+                        struct admission *ret_admission);
 
 /* The object with its status as it should be now, to be written by its kind. */
 struct status_content {

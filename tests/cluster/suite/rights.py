@@ -92,7 +92,7 @@ def test_no_role_of_ours_has_a_wildcard(context):
     api = "/apis/rbac.authorization.k8s.io/v1"
     roles = [role for path in (f"{api}/clusterroles", f"{api}/namespaces/tallyman-system/roles")
              for role in cluster.items(path) if role["metadata"]["name"].startswith("tallyman-")]
-    assert len(roles) == 4, [role["metadata"]["name"] for role in roles]
+    assert len(roles) == 5, [role["metadata"]["name"] for role in roles]
     for role in roles:
         assert "*" not in json.dumps(role["rules"]), f"{role['metadata']['name']}: {role['rules']}"
 
