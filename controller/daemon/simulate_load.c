@@ -155,6 +155,7 @@ static struct rc add_queue(struct workload *workload, const struct place *place,
     queue->lending = given->lending.is_set ? given->lending.value : WORKLOAD_NO_LIMIT;
     queue->weight = given->weight.is_set ? given->weight.value : WORKLOAD_NO_LIMIT;
     queue->strategy = given->strategy;
+    queue->fit = given->fit;
     queue->starvation_ms = given->starvation_bound.ms;
     queue->within = given->preemption.within_queue;
     queue->reclaim = given->preemption.reclaim_within_cohort;
@@ -175,6 +176,7 @@ static struct rc check_queue(const struct place *place, const struct load_queue 
                              int64_t *ret_count, int64_t *ret_cohorts, struct err *err)
 {
     static const char *const strategies[] = {"BestEffortFIFO", "StrictFIFO", "Backfill"};
+    static const char *const fits[] = {"Physical", "Quota"};
     static const char *const within[] = {"Never", "LowerPriority", "LowerOrNewerEqualPriority"};
     static const char *const reclaim[] = {"Never", "LowerPriority", "Any"};
     int64_t ignored;
@@ -189,6 +191,9 @@ static struct rc check_queue(const struct place *place, const struct load_queue 
     TRY(take_int(place, "weight", given->weight, 0, 1000000, 0, &ignored, err));
     if (!is_one_of(given->strategy, strategies, ARRAY_COUNT(strategies))) {
         return wrong(place, "queueingStrategy", "one of BestEffortFIFO, StrictFIFO, Backfill", err);
+    }
+    if (!is_one_of(given->fit, fits, ARRAY_COUNT(fits))) {
+        return wrong(place, "fit", "one of Physical, Quota", err);
     }
     if (!is_one_of(given->preemption.within_queue, within, ARRAY_COUNT(within))) {
         return wrong(place, "preemption.withinQueue",

@@ -39,6 +39,7 @@ struct load_queue {
     struct opt_int borrowing;
     struct opt_int lending;
     struct str strategy;
+    struct str fit;
     struct opt_duration starvation_bound;
     struct opt_int weight;
     struct load_preemption preemption;

@@ -52,6 +52,7 @@ static const struct field queue_fields[] = {
     F(load_queue, borrowing, "borrowingLimit", FIELD_INT),
     F(load_queue, lending, "lendingLimit", FIELD_INT),
     F(load_queue, strategy, "queueingStrategy", FIELD_STRING),
+    F(load_queue, fit, "fit", FIELD_STRING),
     F(load_queue, starvation_bound, "starvationBound", FIELD_DURATION),
     F(load_queue, weight, "weight", FIELD_INT),
     F_OF(load_queue, preemption, "preemption", FIELD_OBJECT, preemption_schema),

@@ -81,6 +81,7 @@ static struct rc load_queue(const struct workload *workload, uint32_t index, str
                           .spec = {.cohort = given->cohort,
                                    .namespace_selector = &everybody,
                                    .queueing_strategy = given->strategy,
+                                   .fit = given->fit,
                                    .resource_groups = {&group, 1}}};
     if (given->starvation_ms > 0) {
         queue.spec.starvation_bound = (struct opt_duration){true, given->starvation_ms};

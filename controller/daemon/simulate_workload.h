@@ -13,6 +13,7 @@ struct workload_queue {
     int64_t borrowing;     /* WORKLOAD_NO_LIMIT: none */
     int64_t lending;       /* the same */
     struct str strategy;   /* absent: the default */
+    struct str fit;        /* absent: the default */
     int64_t starvation_ms; /* 0: none */
     struct str within;     /* preemption.withinQueue; absent: the default */
     struct str reclaim;    /* preemption.reclaimWithinCohort; absent: the default */
