@@ -45,7 +45,8 @@ static const char usage[] =
     "      --starvation D    their starvationBound\n"
     "      --bound F         jobs state a run-time bound: F times what they run, such as 1.5\n"
     "      --svg FILE        a chart of who ran when\n"
-    "  -o, --output FORMAT   text (default), json (the summary) or csv (a line per job)\n"
+    "  -o, --output FORMAT   text (default), json (the summary) or csv (a line per job); of\n"
+    "                        manifests, of the half with Tallyman\n"
     "      --until DURATION  how long to play, in virtual time (default 2h for manifests)\n"
     "      --at DURATION     the moment that the closing table of manifests compares (default 30s\n"
     "                        after the first Job)\n"
@@ -270,14 +271,6 @@ static bool is_bulk(const struct simulation *simulation)
 
 static int check_manifests_only(const struct simulation *simulation)
 {
-    static const char *const right =
-        "manifests alone are shown as text; give a load or a trace beside them";
-    if (simulation->bulk.format != FORMAT_TEXT) {
-        return complain("-o", "json, -o csv", right);
-    }
-    if (simulation->bulk.svg_path != NULL) {
-        return complain("--svg", simulation->bulk.svg_path, right);
-    }
     if (simulation->path_count == 0) {
         fputs("tallyman simulate: no manifests; give a file or a directory, such as "
               "examples/deadlock, or --load, --swf or --csv\n",

@@ -71,6 +71,23 @@ struct simulation {
 /* The exit status. */
 int simulate_manifests(struct simulation *simulation, struct arena *arena);
 
+/* -- simulate_record.c: what happens to the Jobs of manifests, as a history -----------------------
+ */
+
+struct record {
+    struct workload workload;
+    struct history history;
+    struct sim *sim; /* borrowed */
+    struct record_slot *slots;
+};
+
+/* Borrowed from the arena; record_deinit(). */
+struct record *record_new(struct arena *arena);
+void record_deinit(struct record *record);
+void record_note(struct record *record, const struct sim_note *note);
+/* The devices that there are from now on. */
+void record_capacity(struct record *record, struct sim *sim);
+
 /* -- simulate_timeline.c: what happened, one line per Job and burst -----------------------------
  */
 

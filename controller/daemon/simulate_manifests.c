@@ -128,50 +128,109 @@ static int64_t early_moment(const struct simulation *simulation, struct sim *sim
     return at_ms < simulation->until_ms ? at_ms : simulation->until_ms;
 }
 
-static int play_half(const struct simulation *simulation, struct half *half, struct arena *arena)
+/* What is told of a half goes to both. */
+struct spectators {
+    struct timeline *timeline;
+    struct record *record;
+};
+
+static void on_note(void *ctx, const struct sim_note *note)
+{
+    struct spectators *spectators = ctx;
+    timeline_note(spectators->timeline, note);
+    record_note(spectators->record, note);
+}
+
+static void play_time(const struct simulation *simulation, struct half *half, struct sim *sim,
+                      struct record *record, struct arena *arena)
+{
+    record_capacity(record, sim);
+    int64_t early_ms = early_moment(simulation, sim, &half->timeline);
+    (void)sim_run_until(sim, early_ms > sim_now_ms(sim) ? early_ms : sim_now_ms(sim));
+    snapshot_take(&half->early, sim, arena);
+    (void)sim_run_until(sim, simulation->until_ms);
+    snapshot_take(&half->end, sim, arena);
+    half->wasted_device_ms = sim_wasted_device_ms(sim);
+    history_close(&record->history, sim_now_ms(sim));
+}
+
+static int play_half(const struct simulation *simulation, struct half *half, struct record *record,
+                     struct arena *arena)
 {
     half->timeline = (struct timeline){.arena = arena};
+    struct spectators spectators = {&half->timeline, record};
     struct sim_options options = {.has_tallyman = half->has_tallyman,
                                   .start_ms = simulation->start_ms,
-                                  .ctx = &half->timeline,
-                                  .on_note = timeline_note,
+                                  .ctx = &spectators,
+                                  .on_note = on_note,
                                   .on_refused = on_refused};
     struct sim *sim = sim_new(&options);
     half->timeline.sim = sim;
+    record->sim = sim;
     int status = load_all(simulation, sim);
     if (status == 0) {
-        int64_t early_ms = early_moment(simulation, sim, &half->timeline);
-        (void)sim_run_until(sim, early_ms > sim_now_ms(sim) ? early_ms : sim_now_ms(sim));
-        snapshot_take(&half->early, sim, arena);
-        (void)sim_run_until(sim, simulation->until_ms);
-        snapshot_take(&half->end, sim, arena);
-        half->wasted_device_ms = sim_wasted_device_ms(sim);
-        print_title(half);
-        timeline_print(stdout, &half->timeline, simulation->shows_all ? 0 : LINES_MAX);
-        print_end(half);
+        play_time(simulation, half, sim, record, arena);
+        if (simulation->bulk.format == FORMAT_TEXT) {
+            print_title(half);
+            timeline_print(stdout, &half->timeline, simulation->shows_all ? 0 : LINES_MAX);
+            print_end(half);
+        }
     }
     sim_free(sim);
     return status;
+}
+
+/* Of the last half: with Tallyman, unless only plain Kubernetes was asked for. */
+static int show_record(const struct simulation *simulation, const struct record *record,
+                       struct arena *arena)
+{
+    const struct bulk_command *command = &simulation->bulk;
+    if (command->format == FORMAT_TEXT && command->svg_path == NULL) {
+        return 0;
+    }
+    struct err err;
+    const struct summary *summary = summary_make(arena, &record->history);
+    if (command->svg_path != NULL &&
+        rc_failed(simulate_write_svg(command->svg_path, summary, str_from_c(simulation->paths[0]),
+                                     &err))) {
+        fprintf(stderr, "tallyman simulate: %s\n", err.text);
+        return 1;
+    }
+    if (command->format != FORMAT_TEXT) {
+        simulate_print_summary(command->format, summary);
+    }
+    return 0;
 }
 
 int simulate_manifests(struct simulation *simulation, struct arena *arena)
 {
     int status = check_input(simulation);
     struct half halves[2];
+    struct record *records[2];
     uint32_t count = 0;
-    if (!simulation->is_tallyman_only) {
+    bool is_text = simulation->bulk.format == FORMAT_TEXT;
+    if (!simulation->is_tallyman_only && (is_text || simulation->is_plain_only)) {
         halves[count++] = (struct half){.name = "plain Kubernetes"};
     }
     if (!simulation->is_plain_only) {
         halves[count++] = (struct half){.name = "with Tallyman", .has_tallyman = true};
     }
     print_choose_ink(stdout);
-    for (uint32_t i = 0; i < count && status == 0; i++) {
-        status = play_half(simulation, &halves[i], arena);
+    uint32_t played = 0;
+    while (played < count && status == 0) {
+        records[played] = record_new(arena);
+        status = play_half(simulation, &halves[played], records[played], arena);
+        played++;
     }
-    if (status == 0) {
+    if (status == 0 && is_text) {
         table_print(stdout, halves, count);
         waiting_print(stdout, &halves[count - 1].early);
+    }
+    if (status == 0) {
+        status = show_record(simulation, records[count - 1], arena);
+    }
+    for (uint32_t i = 0; i < played; i++) {
+        record_deinit(records[i]);
     }
     return status;
 }

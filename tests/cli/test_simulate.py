@@ -1,0 +1,36 @@
+"""tallyman simulate with manifests: the forms of its output. Loads and traces: tests/simulate."""
+import os
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DEADLOCK = os.path.join(TOP, "examples", "deadlock")
+
+
+def rows(text):
+    lines = text.splitlines()
+    return [dict(zip(lines[0].split(","), line.replace('"', "").split(","))) for line in lines[1:]]
+
+
+def test_manifests_have_a_line_per_job(bench):
+    answer = bench.run("simulate", DEADLOCK, "-o", "csv").expect(0)
+    got = {row["job"]: row for row in rows(answer.out)}
+    assert sorted(got) == ["notebook", "train-a", "train-b"], got
+    assert {name: row["devices"] for name, row in got.items()} == {
+        "notebook": "2", "train-a": "4", "train-b": "4"}, got
+    starts = {name: int(float(row["start_s"])) for name, row in got.items()}
+    assert starts == {"train-a": 2, "notebook": 62, "train-b": 605}, starts
+
+
+def test_manifests_have_a_summary_of_each_half(bench):
+    ours = bench.run("simulate", DEADLOCK, "-o", "json").expect(0).data
+    assert (ours["jobs"], ours["finished"], ours["devices"]) == (3, 3, 6), ours
+    assert ours["lowerBound"]["seconds"] == 900, ours["lowerBound"]
+    plain = bench.run("simulate", DEADLOCK, "-o", "json", "--plain").expect(0).data
+    assert (plain["jobs"], plain["finished"]) == (3, 0), plain  # they are in each other's way
+
+
+def test_manifests_have_a_chart(bench):
+    path = os.path.join(bench.directory, "c.svg")
+    bench.run("simulate", DEADLOCK, "--svg", path).expect(0, "With Tallyman")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    assert text.startswith("<svg ") and text.count("<g>") == 3, text[:200]
