@@ -99,7 +99,7 @@ static void run_batch(const struct property *property, uint64_t first, uint64_t 
 
 int property_check(const struct property *property)
 {
-    uint64_t first = from_environment("PROPERTY_SEED", 1);
+    uint64_t first = from_environment("PROPERTY_SEED", property->first == 0 ? 1 : property->first);
     uint64_t cases = from_environment("PROPERTY_CASES", property->cases);
     uint64_t *current =
         mmap(NULL, sizeof(*current), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

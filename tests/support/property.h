@@ -18,6 +18,7 @@ struct op {
 struct property {
     const char *name;
     uint32_t cases; /* unless the environment says otherwise */
+    uint64_t first; /* the first one's seed, unless the environment says otherwise; 0: 1 */
     uint32_t ops;   /* at most; the shortest lists have a quarter */
     uint8_t kinds;  /* kinds of operation: 0 to kinds - 1 */
     const char *const *kind_names;
