@@ -54,9 +54,11 @@ static i128 borrowed_of(const struct quota_node *branch, const struct quota_node
 i128 share_lendable(const struct quota_node *parent, struct str resource)
 {
     i128 sum = 0;
-    for (uint32_t i = 0; i < parent->cell_count; i++) {
-        if (str_eq(parent->cells[i].resource, resource)) {
-            sum += quota_potential(parent, parent->cells[i].flavor, resource);
+    /* A flavor that nobody below lists is lent from further up all the same. */
+    const struct quota_node *root = quota_root(parent);
+    for (uint32_t i = 0; i < root->cell_count; i++) {
+        if (str_eq(root->cells[i].resource, resource)) {
+            sum += quota_potential(parent, root->cells[i].flavor, resource);
         }
     }
     return sum;
