@@ -160,14 +160,6 @@ static const struct field admission_fields[] = {
 };
 SCHEMA(admission);
 
-static const struct field record_pod_set_fields[] = {
-    F_STRING(record_pod_set, name, "name"),
-    F_INT(record_pod_set, count, "count"),
-    F_STRING_MAP(record_pod_set, flavors, "flavors"),
-    F_RESOURCE_LIST(record_pod_set, requests, "requests"),
-};
-static SCHEMA(record_pod_set);
-
 static const struct field record_restore_fields[] = {
     F_STRING_MAP(record_restore, node_selector, "nodeSelector"),
     F_OBJECT_LIST(record_restore, tolerations, "tolerations", toleration),
@@ -175,6 +167,15 @@ static const struct field record_restore_fields[] = {
     F_INT(record_restore, active_deadline_seconds, "activeDeadlineSeconds"),
 };
 static SCHEMA(record_restore);
+
+static const struct field record_pod_set_fields[] = {
+    F_STRING(record_pod_set, name, "name"),
+    F_INT(record_pod_set, count, "count"),
+    F_STRING_MAP(record_pod_set, flavors, "flavors"),
+    F_RESOURCE_LIST(record_pod_set, requests, "requests"),
+    F_OBJECT_PTR(record_pod_set, restore, "restore", record_restore),
+};
+static SCHEMA(record_pod_set);
 
 static const struct field admission_record_fields[] = {
     F_STRING(admission_record, queue, "queue"),

@@ -45,55 +45,6 @@ static struct opt_time seconds(int64_t ms)
     return (struct opt_time){ms > 0, ms / 1000 * 1000};
 }
 
-static struct str asked_devices(const struct gang *gang, struct arena *arena)
-{
-    struct text text;
-    text_init(&text, arena, 250);
-    if (gang->shape == NULL) {
-        return text_str(&text);
-    }
-    const struct pod_set *set = &gang->shape->sets[0];
-    for (uint32_t i = 0; i < set->device_count; i++) {
-        text_addf(&text, "%s" STR_FMT "=%lld", text.len == 0 ? "" : " ",
-                  STR_ARG(set->devices[i].profile->class_name),
-                  (long long)sat_mul(set->devices[i].count, set->size.pods));
-    }
-    for (uint32_t i = 0; i < set->per_pod.count; i++) {
-        struct str name = set->per_pod.items[i].resource;
-        bool is_device = str_find_char(name, '/') < name.len;
-        if (is_device) {
-            text_addf(&text, "%s" STR_FMT "=%lld", text.len == 0 ? "" : " ", STR_ARG(name),
-                      (long long)i128_clamp(set->per_pod.items[i].value * set->size.pods));
-        }
-    }
-    for (uint32_t c = 0; c < set->claim_count; c++) {
-        for (uint32_t i = 0; i < set->claims[c].request_count; i++) {
-            text_addf(&text, "%s" STR_FMT "=%lld", text.len == 0 ? "" : " ",
-                      STR_ARG(set->claims[c].requests[i].profile->class_name),
-                      (long long)set->claims[c].requests[i].count);
-        }
-    }
-    return text_str(&text);
-}
-
-static struct str held_flavors(const struct gang *gang, struct arena *arena)
-{
-    struct text text;
-    text_init(&text, arena, 250);
-    const struct charge_list *charges = &gang->reservation->per_pod;
-    for (uint32_t i = 0; i < charges->count; i++) {
-        bool is_repeat = false;
-        for (uint32_t j = 0; j < i; j++) {
-            is_repeat = is_repeat || str_eq(charges->items[j].flavor, charges->items[i].flavor);
-        }
-        if (!is_repeat) {
-            text_addf(&text, "%s" STR_FMT, text.len == 0 ? "" : ",",
-                      STR_ARG(charges->items[i].flavor));
-        }
-    }
-    return text_str(&text);
-}
-
 static struct condition *add_condition(struct condition_list *list, const char *type, bool is_true,
                                        struct str reason, struct str message, int64_t since_ms)
 {
@@ -142,16 +93,19 @@ static void fill_counts(struct core *core, const struct gang *gang, struct arena
                         struct admission_status *status)
 {
     if (gang->state == GANG_FINISHED) {
-        int64_t count =
-            gang->record == NULL ? gang->succeeded : gang->record->pod_sets.items[0].count.value;
+        int64_t count = gang->record == NULL ? gang->succeeded : 0;
+        for (uint32_t i = 0; gang->record != NULL && i < gang->record->pod_sets.count; i++) {
+            count = sat_add(count, gang->record->pod_sets.items[i].count.value);
+        }
         int64_t done = gang->succeeded < count ? gang->succeeded : count;
         status->pods = arena_format(arena, "%lld/%lld", (long long)done, (long long)count);
         return;
     }
-    int64_t count = gang->reservation != NULL ? gang->reservation->count : gang->size.pods;
+    int64_t count =
+        gang->reservation != NULL ? reservation_count(gang->reservation) : gang->size.pods;
     status->pods = arena_format(arena, "%u/%lld", gang->ready_pods, (long long)count);
     status->devices = gang->reservation != NULL ? reservation_text(core, gang, arena, true)
-                                                : asked_devices(gang, arena);
+                                                : admission_asked_devices(gang, arena);
 }
 
 static void fill_status(struct core *core, struct gang *gang, struct arena *arena,
@@ -172,7 +126,7 @@ static void fill_status(struct core *core, struct gang *gang, struct arena *aren
     status->state = str_from_c(gang_state_name(gang->state));
     fill_position(gang, arena, status);
     fill_counts(core, gang, arena, status);
-    status->flavor = gang->reservation != NULL ? held_flavors(gang, arena) : STR_NONE;
+    status->flavor = gang->reservation != NULL ? admission_held_flavors(gang, arena) : STR_NONE;
     status->since = seconds(gang->reason_since_ms);
     status->queued_at = seconds(gang->order_ms);
     status->job_generation = (struct opt_int){true, gang->generation};
@@ -245,12 +199,16 @@ static void fill_admission(struct core *core, struct gang *gang, struct arena *a
     admission->spec.queue = arena_copy_str(arena, gang->queue->name);
     admission->spec.job_uid = owner->uid;
     admission->spec.priority = (struct opt_int){true, gang->priority};
-    admission->spec.pod_sets.items = ARENA_NEW(arena, struct admission_pod_set);
-    admission->spec.pod_sets.count = 1;
-    admission->spec.pod_sets.items[0] =
-        (struct admission_pod_set){.name = STR("main"),
-                                   .count = {true, gang->size.pods},
-                                   .min_count = {true, gang->size.min_count}};
+    admission->spec.pod_sets.items =
+        ARENA_ARRAY(arena, struct admission_pod_set, gang->set_count + 1);
+    admission->spec.pod_sets.count = gang->set_count;
+    for (uint32_t i = 0; i < gang->set_count; i++) {
+        const struct gang_set *set = &gang->sets[i];
+        admission->spec.pod_sets.items[i] =
+            (struct admission_pod_set){.name = arena_copy_str(arena, set->name),
+                                       .count = {true, set->size.pods},
+                                       .min_count = {true, set->size.min_count}};
+    }
     fill_status(core, gang, arena, &admission->status);
 }
 

@@ -90,11 +90,12 @@ static int64_t try_change(struct trial *trial, const struct pod_spec *spec,
 {
     struct core *core = trial->core;
     const struct pod_set *set = &trial->shape->sets[0];
+    struct shape_input_set only = {.name = set->name, .spec = spec, .size = *size};
     struct shape_input input = {.queue = trial->shape->queue,
                                 .namespace_name = trial->shape->namespace_name,
                                 .stated_runtime_ms = trial->runtime_ms,
-                                .spec = spec,
-                                .size = *size};
+                                .sets = &only,
+                                .set_count = 1};
     struct shape *changed = shape_use(core, &input);
     if (changed->users == 1 && set->labels != NULL) {
         pod_set_meet_labels(&changed->sets[0], &set->labels->meta.labels);
@@ -104,7 +105,7 @@ static int64_t try_change(struct trial *trial, const struct pod_spec *spec,
     change_shape(trial->gang, changed);
     evaluate_shape(core, changed, &evaluation);
     change_shape(trial->gang, trial->shape);
-    int64_t count = evaluation.verdict.reason == REASON_NONE ? evaluation.reserve.count : 0;
+    int64_t count = evaluation.verdict.reason == REASON_NONE ? evaluation.reserve.sets[0].count : 0;
     shape_drop(core, changed);
     return count;
 }

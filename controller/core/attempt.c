@@ -12,57 +12,121 @@ struct verdict verdict_say(enum reason reason, uint32_t waits_for, struct str me
 
 /* -- what is asked ---------------------------------------------------------------------------- */
 
-struct quota_demand *attempt_demand(struct attempt *attempt, struct str resource)
+struct quota_demand *attempt_demand(struct set_attempt *set, struct str resource)
 {
-    for (uint32_t i = 0; i < attempt->demand_count; i++) {
-        if (str_eq(attempt->demands[i].resource, resource)) {
-            return &attempt->demands[i];
+    for (uint32_t i = 0; i < set->demand_count; i++) {
+        if (str_eq(set->demands[i].resource, resource)) {
+            return &set->demands[i];
         }
     }
-    if (attempt->demand_count == DEMANDS_MAX) {
+    if (set->demand_count == DEMANDS_MAX) {
         return NULL;
     }
-    struct quota_demand *demand = &attempt->demands[attempt->demand_count++];
+    struct quota_demand *demand = &set->demands[set->demand_count++];
     *demand = (struct quota_demand){.resource = resource, .group = -1};
     return demand;
 }
 
-bool attempt_collect(struct attempt *attempt)
+bool attempt_is_claim_counted(const struct attempt *attempt, uint32_t s, uint32_t claim)
 {
-    const struct pod_set *set = &attempt->shape->sets[0];
-    for (uint32_t i = 0; i < set->per_pod.count; i++) {
-        struct quota_demand *demand = attempt_demand(attempt, set->per_pod.items[i].resource);
-        if (demand == NULL) {
-            return false;
+    const struct claim_state *wanted = attempt->sets[s].set->claims[claim].claim;
+    for (uint32_t o = 0; o <= s; o++) {
+        const struct pod_set *other = attempt->sets[o].set;
+        uint32_t count = o == s ? claim : other->claim_count;
+        for (uint32_t c = 0; c < count; c++) {
+            if (other->claims[c].claim == wanted) {
+                return true;
+            }
         }
-        demand->per_pod = i128_clamp(set->per_pod.items[i].value);
     }
-    for (uint32_t i = 0; i < set->device_count; i++) {
-        struct quota_demand *demand = attempt_demand(attempt, set->devices[i].profile->class_name);
-        if (demand == NULL) {
-            return false;
-        }
-        demand->per_pod = sat_add(demand->per_pod, set->devices[i].count);
-    }
-    for (uint32_t c = 0; c < set->claim_count; c++) {
-        const struct shared_claim_demand *claim = &set->claims[c];
-        bool is_paid = ledger_claim_payer(attempt->core, claim->claim->key) != NULL;
+    return false;
+}
+
+static bool collect_claims(struct attempt *attempt, uint32_t s)
+{
+    struct set_attempt *mine = &attempt->sets[s];
+    for (uint32_t c = 0; c < mine->set->claim_count; c++) {
+        const struct shared_claim_demand *claim = &mine->set->claims[c];
+        bool is_paid = ledger_claim_payer(attempt->core, claim->claim->key) != NULL ||
+                       attempt_is_claim_counted(attempt, s, c);
         for (uint32_t i = 0; i < claim->request_count; i++) {
             struct quota_demand *demand =
-                attempt_demand(attempt, claim->requests[i].profile->class_name);
+                attempt_demand(mine, claim->requests[i].profile->class_name);
             if (demand == NULL) {
                 return false;
             }
             demand->shared = sat_add(demand->shared, is_paid ? 0 : claim->requests[i].count);
         }
     }
+    return true;
+}
+
+static bool collect_set(struct attempt *attempt, uint32_t s)
+{
+    struct set_attempt *mine = &attempt->sets[s];
+    const struct pod_set *set = mine->set;
+    for (uint32_t i = 0; i < set->per_pod.count; i++) {
+        struct quota_demand *demand = attempt_demand(mine, set->per_pod.items[i].resource);
+        if (demand == NULL) {
+            return false;
+        }
+        demand->per_pod = i128_clamp(set->per_pod.items[i].value);
+    }
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        struct quota_demand *demand = attempt_demand(mine, set->devices[i].profile->class_name);
+        if (demand == NULL) {
+            return false;
+        }
+        demand->per_pod = sat_add(demand->per_pod, set->devices[i].count);
+    }
+    if (!collect_claims(attempt, s)) {
+        return false;
+    }
     struct quota_demand *pods =
-        attempt_demand(attempt, resource_find(attempt->core, STR(RESOURCE_PODS)));
+        attempt_demand(mine, resource_find(attempt->core, STR(RESOURCE_PODS)));
     if (pods == NULL) {
         return false;
     }
     pods->per_pod = 1;
     return true;
+}
+
+/* As many as the set can ask for at most: this is done for every head of a queue, again and again.
+ */
+static uint32_t demand_room(const struct pod_set *set)
+{
+    uint32_t room = set->per_pod.count + set->device_count + 1;
+    for (uint32_t c = 0; c < set->claim_count; c++) {
+        room += set->claims[c].request_count;
+    }
+    return room < DEMANDS_MAX ? room : DEMANDS_MAX;
+}
+
+bool attempt_collect(struct attempt *attempt)
+{
+    struct arena *arena = &attempt->core->scratch;
+    attempt->set_count = attempt->shape->set_count;
+    attempt->sets = ARENA_ARRAY(arena, struct set_attempt, attempt->set_count);
+    for (uint32_t s = 0; s < attempt->set_count; s++) {
+        attempt->sets[s].set = &attempt->shape->sets[s];
+        attempt->sets[s].demands =
+            ARENA_ARRAY(arena, struct quota_demand, demand_room(attempt->sets[s].set));
+    }
+    for (uint32_t s = 0; s < attempt->set_count; s++) {
+        if (!collect_set(attempt, s)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void attempt_name_set(const struct attempt *attempt, uint32_t s, struct verdict *verdict)
+{
+    if (attempt->set_count > 1 && !attempt->is_silent) {
+        verdict->message =
+            arena_format(&attempt->core->scratch, "pod set " STR_FMT ": " STR_FMT,
+                         STR_ARG(attempt->sets[s].set->name), STR_ARG(verdict->message));
+    }
 }
 
 static int32_t group_of(const struct queue *queue, struct str resource)
@@ -87,19 +151,19 @@ static bool is_basic(struct str resource)
            str_eq_c(resource, "ephemeral-storage") || str_eq_c(resource, RESOURCE_PODS);
 }
 
-struct verdict attempt_find_groups(struct attempt *attempt)
+static struct verdict find_groups(struct attempt *attempt, struct set_attempt *set)
 {
     struct str mode = attempt->object->spec.undeclared_resources;
-    for (uint32_t i = 0; i < attempt->demand_count; i++) {
-        struct quota_demand *demand = &attempt->demands[i];
+    for (uint32_t i = 0; i < set->demand_count; i++) {
+        struct quota_demand *demand = &set->demands[i];
         demand->group = group_of(attempt->object, demand->resource);
         if (demand->group >= 0) {
             uint32_t g = 0;
-            while (g < attempt->group_count && attempt->groups[g] != demand->group) {
+            while (g < set->group_count && set->groups[g] != demand->group) {
                 g++;
             }
-            if (g == attempt->group_count && g < FLAVORS_PER_GANG_MAX) {
-                attempt->groups[attempt->group_count++] = demand->group;
+            if (g == set->group_count && g < FLAVORS_PER_GANG_MAX) {
+                set->groups[set->group_count++] = demand->group;
             }
             continue;
         }
@@ -116,29 +180,43 @@ struct verdict attempt_find_groups(struct attempt *attempt)
     return verdict_say(REASON_NONE, 0, STR_NONE);
 }
 
+struct verdict attempt_find_groups(struct attempt *attempt)
+{
+    for (uint32_t s = 0; s < attempt->set_count; s++) {
+        struct verdict verdict = find_groups(attempt, &attempt->sets[s]);
+        if (verdict.reason != REASON_NONE) {
+            attempt_name_set(attempt, s, &verdict);
+            return verdict;
+        }
+    }
+    return verdict_say(REASON_NONE, 0, STR_NONE);
+}
+
 /* -- one combination of flavors --------------------------------------------------------------- */
 
-const struct quota_flavor *attempt_chosen(const struct attempt *attempt, uint32_t g)
+const struct quota_flavor *attempt_chosen(const struct attempt *attempt,
+                                          const struct set_attempt *set, uint32_t g)
 {
     const struct resource_group *group =
-        &attempt->object->spec.resource_groups.items[attempt->groups[g]];
-    return &group->flavors.items[attempt->choice[g]];
+        &attempt->object->spec.resource_groups.items[set->groups[g]];
+    return &group->flavors.items[set->choice[g]];
 }
 
 const struct quota_flavor *attempt_flavor(const struct attempt *attempt,
+                                          const struct set_attempt *set,
                                           const struct quota_demand *demand)
 {
-    for (uint32_t g = 0; g < attempt->group_count; g++) {
-        if (attempt->groups[g] == demand->group) {
-            return attempt_chosen(attempt, g);
+    for (uint32_t g = 0; g < set->group_count; g++) {
+        if (set->groups[g] == demand->group) {
+            return attempt_chosen(attempt, set, g);
         }
     }
-    assert(false && "a demand's group is among the gang's");
+    assert(false && "a demand's group is among the set's");
     mem_die("a resource without its group");
 }
 
-struct verdict attempt_check_flavor(struct attempt *attempt, struct str name,
-                                    struct evaluation *evaluation)
+struct verdict attempt_check_flavor(struct attempt *attempt, struct set_attempt *set,
+                                    struct str name)
 {
     struct arena *arena = &attempt->core->scratch;
     const struct resource_flavor *flavor = flavor_object(attempt->core, name);
@@ -147,145 +225,35 @@ struct verdict attempt_check_flavor(struct attempt *attempt, struct str name,
             REASON_MISSING_REFERENCE, WAIT_CONFIG,
             arena_format(arena, "ResourceFlavor " STR_FMT " doesn't exist", STR_ARG(name)));
     }
-    const char *contradiction = flavor_contradiction(&attempt->shape->sets[0], flavor);
+    const char *contradiction = flavor_contradiction(set->set, flavor);
     if (contradiction != NULL) {
         return verdict_say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
                            arena_format(arena,
                                         "the pods' %s contradicts the labels of flavor " STR_FMT,
                                         contradiction, STR_ARG(name)));
     }
-    const struct taint *taint = flavor_untolerated(&attempt->shape->sets[0], flavor);
+    const struct taint *taint = flavor_untolerated(set->set, flavor);
     if (taint != NULL) {
         return verdict_say(
             REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
             arena_format(arena, "the pods don't tolerate taint " STR_FMT " of flavor " STR_FMT,
                          STR_ARG(taint->key), STR_ARG(name)));
     }
-    if (evaluation->flavor_count < FLAVORS_PER_GANG_MAX) {
-        evaluation->flavors[evaluation->flavor_count++] = flavor;
+    if (set->flavor_count < FLAVORS_PER_GANG_MAX) {
+        set->flavors[set->flavor_count++] = flavor;
     }
     return verdict_say(REASON_NONE, 0, STR_NONE);
 }
 
-static struct verdict quota_short(struct attempt *attempt, const struct quota_demand *demand,
-                                  struct str flavor, i128 asked, i128 available)
+struct verdict attempt_check_flavors(struct attempt *attempt, struct set_attempt *set)
 {
-    struct arena *arena = &attempt->core->scratch;
-    const struct quota_node *node = &attempt->shape->queue->node;
-    struct str name = demand->resource;
-    const struct quota_cell *cell = quota_cell_find(node, flavor, name);
-    int64_t nominal = cell == NULL ? 0 : cell->nominal;
-    struct str asked_text = resource_amount_format(arena, name, i128_clamp(asked));
-    struct str free_text = resource_amount_format(arena, name, i128_clamp(available));
-    struct str nominal_text = resource_amount_format(arena, name, nominal);
-    if (node->parent == NULL) {
-        return verdict_say(REASON_QUOTA_EXHAUSTED, WAIT_QUOTA,
-                           arena_format(arena,
-                                        "needs " STR_FMT " " STR_FMT " at once, queue " STR_FMT
-                                        " has " STR_FMT " of " STR_FMT " free on flavor " STR_FMT,
-                                        STR_ARG(asked_text), STR_ARG(name), STR_ARG(node->name),
-                                        STR_ARG(free_text), STR_ARG(nominal_text),
-                                        STR_ARG(flavor)));
-    }
-    if (quota_hits_borrowing_limit(node, flavor, name, asked)) {
-        return verdict_say(REASON_BORROWING_LIMIT, WAIT_QUOTA,
-                           arena_format(arena,
-                                        "needs " STR_FMT " " STR_FMT " at once; queue " STR_FMT
-                                        " has a quota of " STR_FMT " on flavor " STR_FMT
-                                        " and may borrow " STR_FMT "; " STR_FMT " are free",
-                                        STR_ARG(asked_text), STR_ARG(name), STR_ARG(node->name),
-                                        STR_ARG(nominal_text), STR_ARG(flavor),
-                                        STR_ARG(resource_amount_format(
-                                            arena, name, cell == NULL ? 0 : cell->borrowing_limit)),
-                                        STR_ARG(free_text)));
-    }
-    return verdict_say(
-        REASON_COHORT_EXHAUSTED, WAIT_QUOTA,
-        arena_format(arena,
-                     "needs " STR_FMT " " STR_FMT " at once, " STR_FMT
-                     " are free for queue " STR_FMT " in cohort " STR_FMT " on flavor " STR_FMT,
-                     STR_ARG(asked_text), STR_ARG(name), STR_ARG(free_text), STR_ARG(node->name),
-                     STR_ARG(node->parent->name), STR_ARG(flavor)));
-}
-
-static struct verdict quota_verdict(struct attempt *attempt, const struct quota_demand *demand,
-                                    struct str flavor, i128 asked, i128 available)
-{
-    struct arena *arena = &attempt->core->scratch;
-    const struct quota_node *node = &attempt->shape->queue->node;
-    struct str name = demand->resource;
-    i128 potential = quota_potential(node, flavor, name);
-    struct verdict verdict;
-    if (attempt->is_silent) {
-        verdict = verdict_say(asked > potential ? REASON_NEVER_FITS : REASON_QUOTA_EXHAUSTED,
-                              WAIT_QUOTA, STR_NONE);
-    } else if (asked > potential) {
-        const char *whose = node->parent == NULL ? "has a quota of" : "can have at most";
-        verdict = verdict_say(
-            REASON_NEVER_FITS, WAIT_CONFIG,
-            arena_format(arena,
-                         "needs " STR_FMT " " STR_FMT ", and queue " STR_FMT " %s " STR_FMT
-                         " on flavor " STR_FMT,
-                         STR_ARG(resource_amount_format(arena, name, i128_clamp(asked))),
-                         STR_ARG(name), STR_ARG(node->name), whose,
-                         STR_ARG(resource_amount_format(arena, name, i128_clamp(potential))),
-                         STR_ARG(flavor)));
-    } else {
-        verdict = quota_short(attempt, demand, flavor, asked, available);
-    }
-    verdict.flavor = flavor;
-    verdict.resource = name;
-    verdict.asked = i128_clamp(asked);
-    verdict.free = i128_clamp(available);
-    return verdict;
-}
-
-i128 attempt_total(const struct attempt *attempt, const struct quota_demand *demand)
-{
-    return (i128)demand->per_pod * attempt->count + demand->shared;
-}
-
-struct verdict attempt_check_quota(struct attempt *attempt, uint32_t *ret_level)
-{
-    const struct quota_node *node = &attempt->shape->queue->node;
-    struct verdict worst = verdict_say(REASON_NONE, 0, STR_NONE);
-    *ret_level = 0;
-    for (uint32_t i = 0; i < attempt->demand_count; i++) {
-        const struct quota_demand *demand = &attempt->demands[i];
-        i128 asked = attempt_total(attempt, demand);
-        if (demand->group < 0 || asked == 0) {
-            continue;
-        }
-        struct str flavor = attempt_flavor(attempt, demand)->name;
-        i128 available = quota_available(node, flavor, demand->resource);
-        const struct quota_cell *cell = quota_cell_find(node, flavor, demand->resource);
-        bool is_cut = node->parent == NULL && cell != NULL && cell->used > cell->subtree;
-        uint32_t level = quota_borrow_level(node, flavor, demand->resource, asked);
-        *ret_level = level > *ret_level ? level : *ret_level;
-        if (asked <= available && !is_cut) {
-            continue;
-        }
-        struct verdict verdict = quota_verdict(attempt, demand, flavor, asked, available);
-        if (worst.reason == REASON_NONE || verdict.reason == REASON_NEVER_FITS) {
-            worst = verdict;
+    set->flavor_count = 0;
+    for (uint32_t g = 0; g < set->group_count; g++) {
+        struct verdict verdict =
+            attempt_check_flavor(attempt, set, attempt_chosen(attempt, set, g)->name);
+        if (verdict.reason != REASON_NONE) {
+            return verdict;
         }
     }
-    return worst;
-}
-
-int64_t attempt_count(const struct attempt *attempt)
-{
-    const struct gang_size *size = &attempt->shape->sets[0].size;
-    i128 count = size->pods;
-    for (uint32_t i = 0; size->is_partial_allowed && i < attempt->demand_count; i++) {
-        const struct quota_demand *demand = &attempt->demands[i];
-        if (demand->group < 0 || demand->per_pod == 0) {
-            continue;
-        }
-        i128 available = quota_available(&attempt->shape->queue->node,
-                                         attempt_flavor(attempt, demand)->name, demand->resource);
-        i128 room = (available - demand->shared) / demand->per_pod;
-        count = room < count ? room : count;
-    }
-    return count < size->min_count ? size->min_count : (int64_t)count;
+    return verdict_say(REASON_NONE, 0, STR_NONE);
 }

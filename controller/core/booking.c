@@ -30,13 +30,15 @@ static bool fits_beside(struct core *core, const struct booking *booking, struct
     uint32_t count;
     struct shadow_guest *guests = booking_guests_before(core, booking, &count);
     struct charge_list charges = charges_in_all(&evaluation->reserve);
-    bool has_pods = shape_is_physical(shape);
-    guests[count++] = (struct shadow_guest){.demand = demand_of_evaluation(shape, evaluation),
-                                            .pods = has_pods ? evaluation->reserve.count : 0,
-                                            .node = &shape->queue->node,
-                                            .charges = charges,
-                                            .until_ms = INT64_MAX,
-                                            .starts_now = true};
+    struct crowd *crowds = ARENA_ARRAY(&core->scratch, struct crowd, evaluation->set_count + 1);
+    crowds_of_evaluation(shape, evaluation, crowds);
+    guests[count++] =
+        (struct shadow_guest){.crowds = crowds,
+                              .crowd_count = shape_is_physical(shape) ? evaluation->set_count : 0,
+                              .node = &shape->queue->node,
+                              .charges = charges,
+                              .until_ms = INT64_MAX,
+                              .starts_now = true};
     struct shadow shadow;
     struct evaluation then;
     shadow_open(core, &shadow, guests, count);
@@ -82,7 +84,12 @@ static struct refusal *refusal_of(struct core *core, struct booking *booking,
 static bool finds_room_beside(struct core *core, struct booking *booking, struct shape *shape,
                               const struct evaluation *evaluation)
 {
-    struct refusal refusal = {demand_of_evaluation(shape, evaluation), evaluation->reserve.count};
+    if (shape->set_count > 1) {
+        return fits_beside(core, booking, shape, evaluation); /* of several sets none is larger */
+    }
+    struct crowd crowd;
+    crowds_of_evaluation(shape, evaluation, &crowd);
+    struct refusal refusal = {crowd.demand, crowd.pods};
     struct refusal *known = core->is_what_if ? NULL : refusal_of(core, booking, &refusal.demand);
     if (known != NULL && known->pods <= refusal.pods) {
         return false;
@@ -117,7 +124,11 @@ static struct str size_text(struct core *core, const struct booking *booking)
 {
     struct text text;
     text_init(&text, &core->scratch, 200);
-    text_addf(&text, "%lld pod%s", (long long)booking->pods, booking->pods == 1 ? "" : "s");
+    int64_t pods = 0;
+    for (uint32_t i = 0; i < booking->crowd_count; i++) {
+        pods = sat_add(pods, booking->crowds[i].pods);
+    }
+    text_addf(&text, "%lld pod%s", (long long)pods, pods == 1 ? "" : "s");
     for (uint32_t i = 0; i < booking->charges.count; i++) {
         const struct charge *charge = &booking->charges.items[i];
         if (!str_eq_c(charge->resource, RESOURCE_PODS)) {

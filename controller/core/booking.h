@@ -21,13 +21,13 @@ struct refusal {
 };
 
 struct booking {
-    struct gang *gang;        /* borrowed; it waits in its queue */
-    int64_t start_ms;         /* at the latest; see keep_promise() */
-    int64_t missed_since_ms;  /* by what is known it would be later; 0: it wouldn't */
-    uint64_t epoch;           /* of the books that it was worked out from; 0: it never was */
-    struct pod_demand demand; /* what it will take; valid while the epoch is the core's */
-    int64_t pods;
-    struct charge_list charges; /* owned */
+    struct gang *gang;       /* borrowed; it waits in its queue */
+    int64_t start_ms;        /* at the latest; see keep_promise() */
+    int64_t missed_since_ms; /* by what is known it would be later; 0: it wouldn't */
+    uint64_t epoch;          /* of the books that it was worked out from; 0: it never was */
+    struct crowd *crowds;    /* owned; its pod sets; valid while the epoch is the core's */
+    uint32_t crowd_count;
+    struct charge_list charges; /* owned; what it takes in all */
     struct gang **awaited;      /* owned; those without a known end that have to end */
     uint32_t awaited_count;
     struct refusal refusals[BOOKING_REFUSALS_MAX];
@@ -66,5 +66,6 @@ struct shadow_guest *booking_guests_before(struct core *core, const struct booki
 bool shapes_may_meet(struct core *core, struct shape *a, struct shape *b);
 bool shape_is_physical(const struct shape *shape);
 struct charge_list charges_in_all(const struct reserve_request *request); /* owned */
-struct pod_demand demand_of_evaluation(const struct shape *shape,
-                                       const struct evaluation *evaluation);
+/* The pods of one set; `ret_crowds` has room for all of the evaluation's. */
+void crowds_of_evaluation(const struct shape *shape, const struct evaluation *evaluation,
+                          struct crowd *ret_crowds);

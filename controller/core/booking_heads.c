@@ -54,6 +54,9 @@ void booking_drop(struct booking *booking)
     }
     mem_free(booking->charges.items);
     mem_free(booking->awaited);
+    mem_free(booking->crowds);
+    booking->crowds = NULL;
+    booking->crowd_count = 0;
     booking->charges = (struct charge_list){.items = NULL};
     booking->awaited = NULL;
     booking->awaited_count = 0;

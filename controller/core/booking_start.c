@@ -62,8 +62,8 @@ static struct shadow_guest guest_of_booking(const struct booking *booking)
     struct runtime runtime = booked_runtime(booking);
     bool is_known = booking->start_ms < BOOKING_NEVER && runtime.expected_ms > 0;
     return (struct shadow_guest){
-        .demand = booking->demand,
-        .pods = booking->pods,
+        .crowds = booking->crowds,
+        .crowd_count = booking->crowd_count,
         .node = &booking->gang->queue->node,
         .charges = booking->charges,
         .until_ms = is_known ? sat_add(booking->start_ms, runtime.expected_ms) : INT64_MAX};
@@ -95,13 +95,18 @@ static void add_charge(struct charge_list *list, const struct charge *charge, in
 /* What it takes in all, the named claims too that somebody else may be charged for by then. */
 struct charge_list charges_in_all(const struct reserve_request *request)
 {
-    uint32_t room = request->per_pod.count + 1;
+    uint32_t room = 1;
+    for (uint32_t s = 0; s < request->set_count; s++) {
+        room += request->sets[s].per_pod.count;
+    }
     for (uint32_t c = 0; c < request->claim_count; c++) {
         room += request->claims[c].charges.count;
     }
     struct charge_list list = {.items = mem_zalloc(room * sizeof(struct charge))};
-    for (uint32_t i = 0; i < request->per_pod.count; i++) {
-        add_charge(&list, &request->per_pod.items[i], request->count);
+    for (uint32_t s = 0; s < request->set_count; s++) {
+        for (uint32_t i = 0; i < request->sets[s].per_pod.count; i++) {
+            add_charge(&list, &request->sets[s].per_pod.items[i], request->sets[s].count);
+        }
     }
     for (uint32_t c = 0; c < request->claim_count; c++) {
         for (uint32_t i = 0; i < request->claims[c].charges.count; i++) {
@@ -111,23 +116,27 @@ struct charge_list charges_in_all(const struct reserve_request *request)
     return list;
 }
 
-struct pod_demand demand_of_evaluation(const struct shape *shape,
-                                       const struct evaluation *evaluation)
+void crowds_of_evaluation(const struct shape *shape, const struct evaluation *evaluation,
+                          struct crowd *ret_crowds)
 {
-    const struct pod_set *set = &shape->sets[0];
-    struct pod_demand demand = {
-        .set = set, .node_selector = &set->node_selector, .flavor_count = evaluation->flavor_count};
-    for (uint32_t i = 0; i < evaluation->flavor_count; i++) {
-        demand.flavors[i] = evaluation->flavors[i];
+    for (uint32_t s = 0; s < evaluation->set_count; s++) {
+        const struct pod_set *set = &shape->sets[s];
+        const struct set_choice *choice = &evaluation->sets[s];
+        struct pod_demand demand = {
+            .set = set, .node_selector = &set->node_selector, .flavor_count = choice->flavor_count};
+        for (uint32_t f = 0; f < choice->flavor_count; f++) {
+            demand.flavors[f] = choice->flavors[f];
+        }
+        ret_crowds[s] = (struct crowd){.demand = demand, .pods = evaluation->reserve.sets[s].count};
     }
-    return demand;
 }
 
 static void keep_demand(struct booking *booking, const struct evaluation *evaluation)
 {
     booking->charges = charges_in_all(&evaluation->reserve);
-    booking->pods = evaluation->reserve.count;
-    booking->demand = demand_of_evaluation(booking->gang->shape, evaluation);
+    booking->crowds = mem_zalloc((evaluation->set_count + 1) * sizeof(struct crowd));
+    booking->crowd_count = evaluation->set_count;
+    crowds_of_evaluation(booking->gang->shape, evaluation, booking->crowds);
 }
 
 /* The fewest entries that have to be out for it to fit; more than there are: it never does. */

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "gang_input.h"
 #include "preempt.h"
 
 #include "tallyman/base/alloc.h"
@@ -15,6 +16,7 @@ struct core *core_new(const struct core_options *options)
     if (core->options.stuck_node_ms == 0) {
         core->options.stuck_node_ms = STUCK_NODE_DEFAULT_MS;
     }
+    core->read_gang = gang_input_of_job;
     RB_INIT(&core->queue_order);
     RB_INIT(&core->node_order);
     RB_INIT(&core->device_order);

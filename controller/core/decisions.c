@@ -45,32 +45,60 @@ static enum decision gang_decision(const struct gang *gang, const struct verdict
     return verdict->reason == REASON_INVALID ? DECISION_INVALID : DECISION_WAIT;
 }
 
-static void fill_pod_set(const struct gang *gang, struct arena *arena, struct decided_gang *entry)
+static void fill_flavors(const struct charge_list *charges, struct arena *arena,
+                         struct string_map *flavors)
 {
-    struct decided_pod_set *set = &entry->pod_sets[0];
-    entry->pod_set_count = 1;
-    set->name = STR("main");
-    set->count = gang->size.pods;
-    if (gang->reservation == NULL) {
-        return;
+    flavors->items = ARENA_ARRAY(arena, struct string_pair, charges->count + 1);
+    for (uint32_t i = 0; i < charges->count; i++) {
+        if (!str_is_set(string_map_find(flavors, charges->items[i].resource))) {
+            flavors->items[flavors->count++] =
+                (struct string_pair){arena_copy_str(arena, charges->items[i].resource),
+                                     arena_copy_str(arena, charges->items[i].flavor)};
+        }
     }
+}
+
+/* What the set holds, and the gang for the claims that the set names. */
+static struct charge_list charges_of(const struct gang *gang, uint32_t s, struct arena *arena)
+{
     const struct reservation *reservation = gang->reservation;
-    set->count = reservation->count;
-    uint32_t room = reservation->per_pod.count;
+    const struct pod_set *of =
+        gang->shape == NULL ? NULL : pod_set_find(gang->shape, reservation->sets[s].name);
+    uint32_t room = reservation->sets[s].per_pod.count;
     for (uint32_t c = 0; c < reservation->claim_count; c++) {
         room += reservation->claims[c].charges.count;
     }
-    set->flavors.items = ARENA_ARRAY(arena, struct string_pair, room + 1);
-    for (uint32_t c = 0; c <= reservation->claim_count; c++) {
-        const struct charge_list *charges =
-            c == 0 ? &reservation->per_pod : &reservation->claims[c - 1].charges;
-        for (uint32_t i = 0; i < charges->count; i++) {
-            if (!str_is_set(string_map_find(&set->flavors, charges->items[i].resource))) {
-                set->flavors.items[set->flavors.count++] =
-                    (struct string_pair){arena_copy_str(arena, charges->items[i].resource),
-                                         arena_copy_str(arena, charges->items[i].flavor)};
-            }
+    struct charge_list all = {.items = ARENA_ARRAY(arena, struct charge, room + 1)};
+    for (uint32_t i = 0; i < reservation->sets[s].per_pod.count; i++) {
+        all.items[all.count++] = reservation->sets[s].per_pod.items[i];
+    }
+    for (uint32_t c = 0; of != NULL && c < reservation->claim_count; c++) {
+        bool is_named = pod_set_names_claim(of, reservation->claims[c].key);
+        for (uint32_t i = 0; is_named && i < reservation->claims[c].charges.count; i++) {
+            all.items[all.count++] = reservation->claims[c].charges.items[i];
         }
+    }
+    return all;
+}
+
+static void fill_pod_sets(const struct gang *gang, struct arena *arena, struct decided_gang *entry)
+{
+    const struct reservation *reservation = gang->reservation;
+    uint32_t count = reservation != NULL ? reservation->set_count : gang->set_count;
+    entry->pod_sets = ARENA_ARRAY(arena, struct decided_pod_set, count + 1);
+    entry->pod_set_count = count;
+    for (uint32_t s = 0; s < count; s++) {
+        struct decided_pod_set *set = &entry->pod_sets[s];
+        if (reservation == NULL) {
+            set->name = arena_copy_str(arena, gang->sets[s].name);
+            set->count = gang->sets[s].size.pods;
+        } else {
+            set->name = arena_copy_str(arena, reservation->sets[s].name);
+            set->count = reservation->sets[s].count;
+            struct charge_list charges = charges_of(gang, s, arena);
+            fill_flavors(&charges, arena, &set->flavors);
+        }
+        entry->pods = sat_add(entry->pods, set->count);
     }
 }
 
@@ -160,7 +188,7 @@ struct decided_list core_decisions(const struct core *core, struct arena *arena)
         entry->uid = arena_copy_str(arena, gang->uid);
         entry->queue = queue == NULL ? STR_NONE : arena_copy_str(arena, queue->name);
         entry->decision = gang_decision(gang, &verdict);
-        fill_pod_set(gang, arena, entry);
+        fill_pod_sets(gang, arena, entry);
         fill_victims(core, gang, arena, entry);
         if (entry->decision != DECISION_ADMIT && entry->decision != DECISION_KEEP) {
             entry->reason = verdict.reason;

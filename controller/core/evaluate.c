@@ -38,14 +38,15 @@ static int verdict_rank(enum reason reason)
 static struct verdict judge(struct attempt *attempt, struct evaluation *evaluation)
 {
     *evaluation = (struct evaluation){.has_fit = false};
-    for (uint32_t g = 0; g < attempt->group_count; g++) {
-        struct verdict verdict =
-            attempt_check_flavor(attempt, attempt_chosen(attempt, g)->name, evaluation);
+    for (uint32_t s = 0; s < attempt->set_count; s++) {
+        attempt->short_set = s;
+        struct verdict verdict = attempt_check_flavors(attempt, &attempt->sets[s]);
         if (verdict.reason != REASON_NONE) {
+            attempt_name_set(attempt, s, &verdict);
             return verdict;
         }
     }
-    attempt->count = attempt_count(attempt);
+    attempt_choose_counts(attempt);
     struct verdict verdict = attempt_check_quota(attempt, &evaluation->level);
     if (attempt->core->ignores_quota) {
         verdict = verdict_say(REASON_NONE, 0, STR_NONE);
@@ -53,83 +54,31 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
     if (verdict.reason != REASON_NONE || str_eq_c(attempt->object->spec.fit, "Quota")) {
         return verdict;
     }
-    const struct pod_set *set = &attempt->shape->sets[0];
-    struct pod_demand demand = {
-        .set = set, .node_selector = &set->node_selector, .flavor_count = evaluation->flavor_count};
-    for (uint32_t i = 0; i < evaluation->flavor_count; i++) {
-        demand.flavors[i] = evaluation->flavors[i];
-    }
-    const struct gang_size *size = &set->size;
-    evaluation->fit = fit_gang(attempt->core, &demand, attempt->count, size->min_count);
-    evaluation->has_fit = true;
-    evaluation->pin = evaluation->fit.pin;
-    if (evaluation->fit.placed > 0) {
-        if (size->is_partial_allowed) {
-            attempt->count = evaluation->fit.placed; /* as many as quota and nodes hold */
-            verdict = attempt_check_quota(attempt, &evaluation->level);
-        }
-        return verdict;
-    }
-    return fit_verdict(attempt->core, set, &evaluation->fit);
+    return attempt_check_fit(attempt, evaluation);
 }
 
-/* The next combination in the queue's order, like an odometer; false: there are no more. */
-static bool next_choice(struct attempt *attempt)
+/* The next combination in the queue's order, like an odometer whose slots are the groups of one set
+ * after the other. What is chosen behind set `s` can't help it and isn't tried. False: there are no
+ * more. */
+static bool next_choice(struct attempt *attempt, uint32_t s)
 {
-    for (uint32_t g = attempt->group_count; g > 0; g--) {
-        const struct resource_group *group =
-            &attempt->object->spec.resource_groups.items[attempt->groups[g - 1]];
-        if (++attempt->choice[g - 1] < group->flavors.count) {
-            return true;
+    for (uint32_t o = s + 1; o < attempt->set_count; o++) {
+        for (uint32_t g = 0; g < attempt->sets[o].group_count; g++) {
+            attempt->sets[o].choice[g] = 0;
         }
-        attempt->choice[g - 1] = 0;
+    }
+    for (uint32_t o = s + 1; o > 0; o--) {
+        struct set_attempt *set = &attempt->sets[o - 1];
+        for (uint32_t g = set->group_count; g > 0; g--) {
+            const struct resource_group *group =
+                &attempt->object->spec.resource_groups.items[set->groups[g - 1]];
+            if (++set->choice[g - 1] < group->flavors.count) {
+                return true;
+            }
+            set->choice[g - 1] = 0;
+        }
     }
     return false;
-}
-
-/* -- what is reserved ------------------------------------------------------------------------- */
-
-static void fill_claims(struct attempt *attempt, struct reserve_request *request)
-{
-    const struct pod_set *set = &attempt->shape->sets[0];
-    struct arena *arena = &attempt->core->scratch;
-    struct claim_charge *claims = ARENA_ARRAY(arena, struct claim_charge, set->claim_count + 1);
-    for (uint32_t c = 0; c < set->claim_count; c++) {
-        const struct shared_claim_demand *claim = &set->claims[c];
-        claims[c].key = claim->claim->key;
-        claims[c].charges.items = ARENA_ARRAY(arena, struct charge, claim->request_count + 1);
-        for (uint32_t i = 0; i < claim->request_count; i++) {
-            struct quota_demand *demand =
-                attempt_demand(attempt, claim->requests[i].profile->class_name);
-            if (demand != NULL && demand->group >= 0) {
-                claims[c].charges.items[claims[c].charges.count++] =
-                    (struct charge){.flavor = attempt_flavor(attempt, demand)->name,
-                                    .resource = demand->resource,
-                                    .amount = claim->requests[i].count};
-            }
-        }
-    }
-    request->claims = claims;
-    request->claim_count = set->claim_count;
-}
-
-static void fill_request(struct attempt *attempt, struct evaluation *evaluation)
-{
-    struct reserve_request *request = &evaluation->reserve;
-    request->queue = attempt->shape->queue;
-    request->count = attempt->count;
-    request->per_pod.items =
-        ARENA_ARRAY(&attempt->core->scratch, struct charge, attempt->demand_count + 1);
-    for (uint32_t i = 0; i < attempt->demand_count; i++) {
-        const struct quota_demand *demand = &attempt->demands[i];
-        if (demand->group >= 0 && demand->per_pod > 0) {
-            request->per_pod.items[request->per_pod.count++] =
-                (struct charge){.flavor = attempt_flavor(attempt, demand)->name,
-                                .resource = demand->resource,
-                                .amount = demand->per_pod};
-        }
-    }
-    fill_claims(attempt, request);
 }
 
 /* -- the queue -------------------------------------------------------------------------------- */
@@ -184,14 +133,18 @@ static bool stops_at_borrowing(const struct queue *object)
 static void note_flavor(struct attempt *attempt, const struct verdict *verdict,
                         struct evidence *evidence)
 {
-    if (evidence->flavor_count == FLAVOR_NOTES_MAX || attempt->group_count == 0) {
-        return;
-    }
     struct text name;
     text_init(&name, &attempt->core->scratch, 250);
-    for (uint32_t g = 0; g < attempt->group_count; g++) {
-        text_addf(&name, "%s" STR_FMT, g == 0 ? "" : "+",
-                  STR_ARG(attempt_chosen(attempt, g)->name));
+    for (uint32_t s = 0; s < attempt->set_count; s++) {
+        const struct set_attempt *set = &attempt->sets[s];
+        for (uint32_t g = 0; g < set->group_count; g++) {
+            const char *joint = s > 0 && g == 0 ? "/" : "+";
+            text_addf(&name, "%s" STR_FMT, name.len == 0 ? "" : joint,
+                      STR_ARG(attempt_chosen(attempt, set, g)->name));
+        }
+    }
+    if (evidence->flavor_count == FLAVOR_NOTES_MAX || name.len == 0) {
+        return;
     }
     evidence->flavors[evidence->flavor_count++] = (struct flavor_note){
         .flavor = text_str(&name), .reason = verdict->reason, .message = verdict->message};
@@ -215,10 +168,19 @@ static struct verdict judge_beside_bookings(struct attempt *attempt, struct eval
 {
     struct verdict verdict = judge(attempt, evaluation);
     if (verdict.reason == REASON_NONE) {
-        fill_request(attempt, evaluation);
+        attempt_fill(attempt, evaluation);
         verdict = booking_check(attempt->core, attempt->shape, evaluation);
     }
     return verdict;
+}
+
+static int64_t pods_in_all(const struct reserve_request *request)
+{
+    int64_t pods = 0;
+    for (uint32_t s = 0; s < request->set_count; s++) {
+        pods = sat_add(pods, request->sets[s].count);
+    }
+    return pods;
 }
 
 /* More pods before fewer, where the gang may start with fewer; then, where the next flavor is tried
@@ -226,16 +188,38 @@ static struct verdict judge_beside_bookings(struct attempt *attempt, struct eval
 static bool is_better(const struct attempt *attempt, const struct evaluation *evaluation,
                       const struct evaluation *best)
 {
-    if (attempt->count != best->reserve.count) {
-        return attempt->count > best->reserve.count;
+    int64_t pods = pods_in_all(&evaluation->reserve);
+    int64_t before = pods_in_all(&best->reserve);
+    if (pods != before) {
+        return pods > before;
     }
     return !stops_at_borrowing(attempt->object) && evaluation->level < best->level;
 }
 
 static bool ends_search(const struct attempt *attempt, const struct evaluation *evaluation)
 {
-    bool is_whole = attempt->count == attempt->shape->sets[0].size.pods;
+    bool is_whole = pods_in_all(&evaluation->reserve) == attempt->shape->size.pods;
     return is_whole && (evaluation->level == 0 || stops_at_borrowing(attempt->object));
+}
+
+static uint32_t flavors_of_group(const struct attempt *attempt, const struct set_attempt *set,
+                                 uint32_t g)
+{
+    return attempt->object->spec.resource_groups.items[set->groups[g]].flavors.count;
+}
+
+/* The number of what is chosen now; of those beyond, which nobody asks for, UINT32_MAX. */
+static uint32_t combination_of(const struct attempt *attempt)
+{
+    uint64_t number = 0;
+    for (uint32_t s = 0; s < attempt->set_count; s++) {
+        const struct set_attempt *set = &attempt->sets[s];
+        for (uint32_t g = 0; g < set->group_count; g++) {
+            number = number * flavors_of_group(attempt, set, g) + set->choice[g];
+            number = number < UINT32_MAX ? number : UINT32_MAX;
+        }
+    }
+    return (uint32_t)number;
 }
 
 static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluation)
@@ -251,13 +235,14 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
         if (verdict.reason == REASON_NONE) {
             if (!has_fit || is_better(attempt, &evaluation, ret_evaluation)) {
                 *ret_evaluation = evaluation;
-                ret_evaluation->combination = tried;
+                ret_evaluation->combination = combination_of(attempt);
                 has_fit = true;
             }
             if (ends_search(attempt, &evaluation)) {
                 return;
             }
             tried++;
+            attempt->short_set = attempt->set_count - 1;
             continue;
         }
         waits_for |= verdict.waits_for;
@@ -268,7 +253,7 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
             note_nearest(attempt->core, &nearest, &evaluation.fit, &evidence);
         }
         tried++;
-    } while (next_choice(attempt) && tried < COMBINATIONS_MAX);
+    } while (next_choice(attempt, attempt->short_set) && tried < COMBINATIONS_MAX);
     if (has_fit) {
         return;
     }
@@ -314,19 +299,34 @@ void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *r
 /* -- quota alone --------------------------------------------------------------------------------
  */
 
+/* Each account once, whichever sets draw on it. */
+static struct probe_item *probe_item(struct core *core, struct quota_probe *probe,
+                                     struct str flavor, struct str resource)
+{
+    for (uint32_t i = 0; i < probe->count; i++) {
+        struct probe_item *item = &probe->items[i];
+        if (str_eq(item->resource, resource) && str_eq(item->flavor, flavor)) {
+            return item;
+        }
+    }
+    probe->items = arena_grow(&core->scratch, probe->items, probe->count, &probe->capacity,
+                              sizeof(struct probe_item));
+    probe->items[probe->count] = (struct probe_item){.flavor = flavor, .resource = resource};
+    return &probe->items[probe->count++];
+}
+
 static void fill_probe(struct attempt *attempt, uint32_t level, struct quota_probe *probe)
 {
-    probe->items =
-        ARENA_ARRAY(&attempt->core->scratch, struct probe_item, attempt->demand_count + 1);
-    probe->level = level;
-    for (uint32_t i = 0; i < attempt->demand_count; i++) {
-        const struct quota_demand *demand = &attempt->demands[i];
-        i128 asked = attempt_total(attempt, demand);
-        if (demand->group >= 0 && asked > 0) {
-            probe->items[probe->count++] =
-                (struct probe_item){.flavor = attempt_flavor(attempt, demand)->name,
-                                    .resource = demand->resource,
-                                    .asked = asked};
+    *probe = (struct quota_probe){.level = level};
+    for (uint32_t s = 0; s < attempt->set_count; s++) {
+        const struct set_attempt *set = &attempt->sets[s];
+        for (uint32_t i = 0; i < set->demand_count; i++) {
+            const struct quota_demand *demand = &set->demands[i];
+            i128 asked = attempt_total(set, demand);
+            if (demand->group >= 0 && asked > 0) {
+                struct str flavor = attempt_flavor(attempt, set, demand)->name;
+                probe_item(attempt->core, probe, flavor, demand->resource)->asked += asked;
+            }
         }
     }
 }
@@ -343,23 +343,22 @@ static bool attempt_begin(struct core *core, struct shape *shape, struct attempt
            attempt_find_groups(ret_attempt).reason == REASON_NONE;
 }
 
-static bool may_have_flavors(struct attempt *attempt)
+/* The first set that may not have what is chosen for it; set_count: there is none. */
+static uint32_t find_misfit(struct attempt *attempt)
 {
-    struct evaluation evaluation = {.has_fit = false};
-    for (uint32_t g = 0; g < attempt->group_count; g++) {
-        struct str name = attempt_chosen(attempt, g)->name;
-        if (attempt_check_flavor(attempt, name, &evaluation).reason != REASON_NONE) {
-            return false;
-        }
+    uint32_t s = 0;
+    while (s < attempt->set_count &&
+           attempt_check_flavors(attempt, &attempt->sets[s]).reason == REASON_NONE) {
+        s++;
     }
-    return true;
+    return s;
 }
 
 /* The combination that is chosen now, if it is better than what the probe has; true: it has the
  * quota and ends the search. One with quota goes before one that only might have it. */
 static bool probe_choice(struct attempt *attempt, struct quota_probe *probe, bool *is_free)
 {
-    attempt->count = attempt_count(attempt);
+    attempt_choose_counts(attempt);
     uint32_t level = 0;
     enum reason reason = attempt_check_quota(attempt, &level).reason;
     if (reason == REASON_NEVER_FITS || (reason != REASON_NONE && *is_free)) {
@@ -367,7 +366,6 @@ static bool probe_choice(struct attempt *attempt, struct quota_probe *probe, boo
     }
     bool is_first = reason == REASON_NONE && !*is_free;
     if (is_first || level < probe->level) {
-        *probe = (struct quota_probe){.level = level};
         fill_probe(attempt, level, probe);
     }
     *is_free = reason == REASON_NONE;
@@ -381,8 +379,10 @@ void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *
     bool is_free = false;
     bool is_done = !attempt_begin(core, shape, &attempt);
     for (uint32_t tried = 0; !is_done && tried < COMBINATIONS_MAX; tried++) {
-        is_done = may_have_flavors(&attempt) && probe_choice(&attempt, ret_probe, &is_free);
-        is_done = is_done || !next_choice(&attempt);
+        uint32_t misfit = find_misfit(&attempt);
+        bool is_allowed = misfit == attempt.set_count;
+        is_done = is_allowed && probe_choice(&attempt, ret_probe, &is_free);
+        is_done = is_done || !next_choice(&attempt, is_allowed ? misfit - 1 : misfit);
     }
     if (ret_probe->level == UINT32_MAX) {
         *ret_probe = (struct quota_probe){.is_hopeless = true};
@@ -399,24 +399,28 @@ uint32_t evaluate_combination_count(struct core *core, struct shape *shape)
         return 0;
     }
     uint32_t count = 1;
-    for (uint32_t g = 0; g < attempt.group_count && count < COMBINATIONS_MAX; g++) {
-        count *= attempt.object->spec.resource_groups.items[attempt.groups[g]].flavors.count;
+    for (uint32_t s = 0; s < attempt.set_count; s++) {
+        for (uint32_t g = 0; g < attempt.sets[s].group_count && count < COMBINATIONS_MAX; g++) {
+            count *= flavors_of_group(&attempt, &attempt.sets[s], g);
+        }
     }
     return count < COMBINATIONS_MAX ? count : COMBINATIONS_MAX;
 }
 
-/* As next_choice() counts: the last group's flavor changes first. */
+/* As next_choice() counts: the last group's flavor of the last set changes first. */
 static bool choose(struct core *core, struct shape *shape, uint32_t combination,
                    struct attempt *ret_attempt)
 {
     if (!attempt_begin(core, shape, ret_attempt)) {
         return false;
     }
-    for (uint32_t g = ret_attempt->group_count; g > 0; g--) {
-        const struct resource_group *group =
-            &ret_attempt->object->spec.resource_groups.items[ret_attempt->groups[g - 1]];
-        ret_attempt->choice[g - 1] = combination % group->flavors.count;
-        combination /= group->flavors.count;
+    for (uint32_t s = ret_attempt->set_count; s > 0; s--) {
+        struct set_attempt *set = &ret_attempt->sets[s - 1];
+        for (uint32_t g = set->group_count; g > 0; g--) {
+            uint32_t flavors = flavors_of_group(ret_attempt, set, g - 1);
+            set->choice[g - 1] = combination % flavors;
+            combination /= flavors;
+        }
     }
     return combination == 0; /* else the queue has fewer now */
 }
@@ -435,23 +439,24 @@ void evaluate_combination(struct core *core, struct shape *shape, uint32_t combi
     ret_evaluation->combination = combination;
 }
 
-/* One group's flavor: what is short of it, else all of it. */
-static void add_needs(struct attempt *attempt, uint32_t g, struct quota_probe *probe)
+/* The flavor of one group of a set: what is short of it, else all of it. `ask` is of all sets. */
+static void add_needs(struct attempt *attempt, const struct set_attempt *set, uint32_t g,
+                      struct quota_probe *ask, struct quota_probe *needs)
 {
     const struct quota_node *node = &attempt->shape->queue->node;
-    struct str flavor = attempt_chosen(attempt, g)->name;
+    struct str flavor = attempt_chosen(attempt, set, g)->name;
     bool is_any_short = false;
     for (int round = 0; round < 2 && !is_any_short; round++) {
-        for (uint32_t i = 0; i < attempt->demand_count; i++) {
-            const struct quota_demand *demand = &attempt->demands[i];
-            i128 asked = attempt_total(attempt, demand);
-            bool is_short = asked > quota_available(node, flavor, demand->resource);
-            if (demand->group != attempt->groups[g] || asked == 0 || (round == 0 && !is_short)) {
+        for (uint32_t i = 0; i < set->demand_count; i++) {
+            const struct quota_demand *demand = &set->demands[i];
+            if (demand->group != set->groups[g] || attempt_total(set, demand) == 0) {
                 continue;
             }
-            is_any_short = true;
-            probe->items[probe->count++] =
-                (struct probe_item){.flavor = flavor, .resource = demand->resource, .asked = asked};
+            i128 asked = probe_item(attempt->core, ask, flavor, demand->resource)->asked;
+            if (round > 0 || asked > quota_available(node, flavor, demand->resource)) {
+                is_any_short = true;
+                probe_item(attempt->core, needs, flavor, demand->resource)->asked = asked;
+            }
         }
     }
 }
@@ -460,16 +465,16 @@ bool evaluate_ask(struct core *core, struct shape *shape, uint32_t combination,
                   struct quota_probe *ret_ask, struct quota_probe *ret_needs)
 {
     struct attempt attempt;
-    if (!choose(core, shape, combination, &attempt) || !may_have_flavors(&attempt)) {
+    if (!choose(core, shape, combination, &attempt) || find_misfit(&attempt) < attempt.set_count) {
         return false;
     }
-    const struct gang_size *size = &shape->sets[0].size;
-    attempt.count = size->is_partial_allowed ? size->min_count : size->pods;
-    *ret_ask = *ret_needs = (struct quota_probe){.level = 0};
+    attempt_choose_least(&attempt);
+    *ret_needs = (struct quota_probe){.level = 0};
     fill_probe(&attempt, 0, ret_ask);
-    ret_needs->items = ARENA_ARRAY(&core->scratch, struct probe_item, attempt.demand_count + 1);
-    for (uint32_t g = 0; g < attempt.group_count; g++) {
-        add_needs(&attempt, g, ret_needs);
+    for (uint32_t s = 0; s < attempt.set_count; s++) {
+        for (uint32_t g = 0; g < attempt.sets[s].group_count; g++) {
+            add_needs(&attempt, &attempt.sets[s], g, ret_ask, ret_needs);
+        }
     }
     return true;
 }

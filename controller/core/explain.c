@@ -112,18 +112,6 @@ static void add_resource(struct explanation *explanation, const struct verdict *
         .free = resource_amount_format(arena, verdict->resource, verdict->free)};
 }
 
-static int64_t held_amount(const struct gang *gang, struct str resource)
-{
-    const struct charge_list *charges = &gang->reservation->per_pod;
-    int64_t sum = 0;
-    for (uint32_t i = 0; i < charges->count; i++) {
-        if (str_eq(charges->items[i].resource, resource)) {
-            sum = sat_add(sum, sat_mul(charges->items[i].amount, gang->reservation->count));
-        }
-    }
-    return sum;
-}
-
 /* When a gang will have ended; not set: nobody says. */
 static struct opt_time until_of(const struct core *core, const struct gang *gang)
 {
@@ -160,7 +148,8 @@ static void add_blockers(const struct core *core, const struct gang *gang,
     struct gang *other;
     RB_FOREACH (other, gang_holder_tree, (struct gang_holder_tree *)(uintptr_t)&core->holders) {
         bool is_out_of_reach = !is_in_reach(gang, other, verdict->reason);
-        int64_t amount = held_amount(other, verdict->resource);
+        int64_t amount =
+            i128_clamp(reservation_amount(other->reservation, STR_NONE, verdict->resource));
         if (is_out_of_reach || amount == 0) {
             continue;
         }

@@ -16,7 +16,8 @@ static int64_t asked_of(const struct shape *shape, struct str resource)
             }
         }
         for (uint32_t c = 0; c < set->claim_count; c++) {
-            for (uint32_t i = 0; i < set->claims[c].request_count; i++) {
+            bool is_first = shape_names_first(shape, s, c); /* it is charged once */
+            for (uint32_t i = 0; is_first && i < set->claims[c].request_count; i++) {
                 bool is_it = str_eq(set->claims[c].requests[i].profile->class_name, resource);
                 asked += is_it ? set->claims[c].requests[i].count : 0;
             }

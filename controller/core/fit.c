@@ -21,7 +21,7 @@ void fit_plan_new(struct core *core)
 
 /* -- the plan --------------------------------------------------------------------------------- */
 
-static struct crowd_list promises(struct core *core)
+struct crowd_list fit_promised(struct core *core)
 {
     struct crowd_list list = fit_promises(core);
     return shadow_now(core) == NULL ? list : shadow_crowds(core, &list);
@@ -79,7 +79,7 @@ int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t wa
     return place_within(core, demand, want, NULL);
 }
 
-static void place_promises(struct core *core, const struct crowd_list *list)
+void fit_place_promises(struct core *core, const struct crowd_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         const struct crowd *crowd = &list->items[i];
@@ -260,8 +260,8 @@ static void count_exclusions(struct core *core, const struct pod_demand *demand,
 }
 
 /* Fills the numbers behind a "no", with the promises in the plan and the candidate out of it. */
-static void explain(struct core *core, const struct pod_demand *demand, int64_t count,
-                    struct fit_result *result)
+void fit_explain(struct core *core, const struct pod_demand *demand, int64_t count,
+                 struct fit_result *result)
 {
     count_exclusions(core, demand, result);
     const struct vector *per_pod = &demand->set->per_pod;
@@ -284,123 +284,6 @@ static void explain(struct core *core, const struct pod_demand *demand, int64_t 
     if (result->is_class) {
         result->pool_trouble = pools_trouble(core, &core->scratch);
     }
-}
-
-/* -- named claims ----------------------------------------------------------------------------- */
-
-/* A claim that is on its way to devices that another gang's pods will choose. */
-static bool waits_for_claim(struct core *core, const struct pod_demand *demand,
-                            struct fit_result *result)
-{
-    for (uint32_t i = 0; i < demand->set->claim_count; i++) {
-        const struct claim_state *claim = demand->set->claims[i].claim;
-        if (!claim_is_allocated(claim) && ledger_claim_payer(core, claim->key) != NULL) {
-            result->is_promised = true;
-            result->claim_trouble = arena_format(
-                &core->scratch,
-                "ResourceClaim " STR_FMT " is being allocated for another gang that shares it",
-                STR_ARG(claim->key));
-            return true;
-        }
-        int64_t sharers = claim_is_allocated(claim) ? claim->object->status.reserved_for.count : 0;
-        if (sat_add(sharers, demand->set->size.pods) > CLAIM_SHARERS_MAX) {
-            result->claim_trouble =
-                arena_format(&core->scratch,
-                             "ResourceClaim " STR_FMT " is in use by %lld pods of the %d that "
-                             "Kubernetes allows",
-                             STR_ARG(claim->key), (long long)sharers, CLAIM_SHARERS_MAX);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The first pod may give the named claim the devices that only the pods' own claims can use. */
-static bool claims_are_in_own_way(struct core *core, const struct pod_demand *demand,
-                                  int64_t min_count, struct fit_result *result)
-{
-    if (min_count <= 1 || !fit_claims_collide(core, demand, demand)) {
-        return false;
-    }
-    result->claim_trouble =
-        arena_format(&core->scratch,
-                     "ResourceClaim " STR_FMT " and the pods' own claim templates may be given the "
-                     "same devices, so that nobody can tell whether all pods would find theirs; "
-                     "they would start with device selectors that exclude each other",
-                     STR_ARG(demand->set->claims[0].claim->key));
-    return true;
-}
-
-/* The first pod's node fixes the claim's devices, so all pods have to go to that one node: found
- * here, and written into the pods' nodeSelector. */
-static void fit_one_node(struct core *core, const struct pod_demand *demand,
-                         const struct crowd_list *promised, int64_t count, int64_t min_count,
-                         struct fit_result *result)
-{
-    struct node_state *node;
-    RB_FOREACH (node, node_tree, &core->node_order) {
-        struct str hostname = node->object == NULL
-                                  ? STR_NONE
-                                  : string_map_get(&node->object->meta.labels, LABEL_HOSTNAME);
-        if (str_is_empty(hostname) || node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
-            continue;
-        }
-        fit_plan_new(core);
-        place_promises(core, promised);
-        if (!node_place_claims(core, demand, node)) {
-            continue;
-        }
-        int64_t placed = node_place(core, demand, node, count);
-        if (placed < min_count) {
-            continue;
-        }
-        struct string_pair pair = {STR(LABEL_HOSTNAME), hostname};
-        struct string_map pinned = {&pair, 1};
-        struct pod_demand there = *demand;
-        there.node_selector = &pinned;
-        result->placed = fit_largest_robust(core, promised, &there, count, placed);
-        if (result->placed > 0) {
-            result->pin = hostname;
-            return;
-        }
-        result->is_promised = true;
-    }
-}
-
-struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, int64_t count,
-                           int64_t min_count)
-{
-    struct fit_result result = {.placed = 0};
-    struct crowd_list all = promises(core);
-    struct crowd_list promised = fit_near(core, &all, demand);
-    result.is_beside_promises = promised.count > 0;
-    if (waits_for_claim(core, demand, &result)) {
-        result.is_beside_promises = true;
-        return result;
-    }
-    bool has_devices = demand->set->device_count > 0 || demand_has_new_claims(demand);
-    if (promised.is_incomplete && has_devices) {
-        result.is_promised = true;
-        return result;
-    }
-    if (demand_has_new_claims(demand)) {
-        if (claims_are_in_own_way(core, demand, min_count, &result)) {
-            return result;
-        }
-        fit_one_node(core, demand, &promised, count, min_count, &result);
-    } else {
-        fit_plan_new(core);
-        place_promises(core, &promised);
-        int64_t placed = fit_place(core, demand, count);
-        result.placed = fit_largest_robust(core, &promised, demand, count, placed);
-        result.is_promised = result.placed == 0 && placed >= min_count;
-    }
-    if (result.placed == 0) {
-        fit_plan_new(core);
-        place_promises(core, &promised);
-        explain(core, demand, min_count, &result);
-    }
-    return result;
 }
 
 bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struct node_state *node)

@@ -48,14 +48,18 @@ static void bits_join(struct node_bits *a, const struct node_bits *b, size_t wor
 }
 
 struct crowd_list fit_near(struct core *core, const struct crowd_list *list,
-                           const struct pod_demand *demand)
+                           const struct fit_wants *wants)
 {
     /* A device that isn't bound to a node can be asked for from anywhere. */
     if (list->count == 0 || core->roaming_devices > 0) {
         return *list;
     }
     size_t words = HASH_COUNT(core->nodes) / 64 + 1;
-    struct node_bits met = bits_of(core, demand, words);
+    struct node_bits met = {.bits = ARENA_ARRAY(&core->scratch, uint64_t, words)};
+    for (uint32_t w = 0; w < wants->count; w++) {
+        struct node_bits own = bits_of(core, &wants->items[w].demand, words);
+        bits_join(&met, &own, words);
+    }
     struct node_bits *reaches = ARENA_ARRAY(&core->scratch, struct node_bits, list->count);
     bool *is_near = ARENA_ARRAY(&core->scratch, bool, list->count);
     for (uint32_t i = 0; i < list->count; i++) {

@@ -228,14 +228,19 @@ static bool take_all(struct core *core, const struct device_demand *demands, uin
     return true;
 }
 
-bool node_place_claims(struct core *core, const struct pod_demand *demand, struct node_state *node)
+bool node_place_claim(struct core *core, const struct shared_claim_demand *claim,
+                      struct node_state *node)
 {
     node_open_plan(core, node);
     node_touch(core, node);
+    return take_all(core, claim->requests, claim->request_count, node);
+}
+
+bool node_place_claims(struct core *core, const struct pod_demand *demand, struct node_state *node)
+{
     for (uint32_t i = 0; i < demand->set->claim_count; i++) {
         const struct shared_claim_demand *claim = &demand->set->claims[i];
-        if (!claim_is_allocated(claim->claim) &&
-            !take_all(core, claim->requests, claim->request_count, node)) {
+        if (!claim_is_allocated(claim->claim) && !node_place_claim(core, claim, node)) {
             return false;
         }
     }
@@ -335,4 +340,21 @@ bool fit_could_hold_one(struct core *core, const struct pod_demand *demand)
         }
     }
     return false;
+}
+
+void node_crowd(struct core *core, const struct pod_demand *demand, struct node_state *node,
+                int64_t pods)
+{
+    const struct vector *per_pod = &demand->set->per_pod;
+    struct str pods_name = resource_find(core, STR(RESOURCE_PODS));
+    node_open_plan(core, node);
+    struct vector planned = node->planned;
+    node->planned = (struct vector){.items = NULL};
+    int64_t slots = node_plain_slots(core, demand, node, pods);
+    node->planned = planned;
+    if (slots > 0) {
+        vector_add_all(&node->planned, per_pod, slots);
+        vector_add(&node->planned, pods_name, slots);
+        node_touch(core, node);
+    }
 }

@@ -17,18 +17,19 @@ static void demand_add_flavor(const struct core *core, struct pod_demand *demand
 }
 
 /* How the pods of an admitted gang look for their places: as its template stands on the Job. */
-static struct pod_demand promise_demand(struct core *core, struct gang *gang)
+static struct pod_demand promise_demand(struct core *core, const struct gang *gang,
+                                        const struct pod_set *set,
+                                        const struct reserved_set *reserved)
 {
-    shape_resolve(core, gang->shape);
-    const struct pod_set *set = &gang->shape->sets[0];
     struct pod_demand demand = {.set = set, .node_selector = &set->node_selector};
-    if (gang->admit_selector.count > 0) {
-        demand.node_selector = &gang->admit_selector;
-    } else if (gang->template_selector.count > 0) {
-        demand.node_selector = &gang->template_selector;
+    const struct gang_set *own = gang_set_find(gang, set->name);
+    if (own != NULL && own->admit_selector.count > 0) {
+        demand.node_selector = &own->admit_selector;
+    } else if (own != NULL && own->template_selector.count > 0) {
+        demand.node_selector = &own->template_selector;
     }
-    for (uint32_t i = 0; i < gang->reservation->per_pod.count; i++) {
-        demand_add_flavor(core, &demand, gang->reservation->per_pod.items[i].flavor);
+    for (uint32_t i = 0; i < reserved->per_pod.count; i++) {
+        demand_add_flavor(core, &demand, reserved->per_pod.items[i].flavor);
     }
     return demand;
 }
@@ -77,19 +78,31 @@ static struct crowd *crowd_of(struct core *core, struct crowd_list *list,
     return &list->items[list->count++];
 }
 
+static void add_promises(struct core *core, const struct gang *gang, struct crowd_list *list)
+{
+    shape_resolve(core, gang->shape);
+    list->is_incomplete = list->is_incomplete || gang->shape->broken.reason != REASON_NONE;
+    for (uint32_t s = 0; s < gang->reservation->set_count; s++) {
+        const struct reserved_set *reserved = &gang->reservation->sets[s];
+        const struct pod_set *set = pod_set_find(gang->shape, reserved->name);
+        int64_t pods = gang_set_promised_pods(gang, reserved);
+        if (pods <= 0 || set == NULL) {
+            continue; /* a set that its object has no more makes no pods */
+        }
+        struct pod_demand demand = promise_demand(core, gang, set, reserved);
+        struct crowd *crowd = crowd_of(core, list, &demand);
+        crowd->pods = sat_add(crowd->pods, pods);
+    }
+}
+
 struct crowd_list fit_promises(struct core *core)
 {
     struct crowd_list list = {.items = NULL};
     struct gang *gang;
     RB_FOREACH (gang, gang_unbound_tree, &core->unbound) {
-        int64_t pods = gang_promised_pods(gang);
-        if (pods <= 0 || gang->shape == NULL) {
-            continue;
+        if (gang_promised_pods(gang) > 0 && gang->shape != NULL) {
+            add_promises(core, gang, &list);
         }
-        struct pod_demand demand = promise_demand(core, gang);
-        list.is_incomplete = list.is_incomplete || gang->shape->broken.reason != REASON_NONE;
-        struct crowd *crowd = crowd_of(core, &list, &demand);
-        crowd->pods = sat_add(crowd->pods, pods);
     }
     return list;
 }

@@ -153,7 +153,8 @@ bool fit_claims_collide(struct core *core, const struct pod_demand *mine,
         }
         for (uint32_t o = 0; mine != other && o < other->set->claim_count; o++) {
             const struct shared_claim_demand *theirs = &other->set->claims[o];
-            if (!claim_is_allocated(theirs->claim) &&
+            bool is_shared = theirs->claim == claim->claim; /* by two sets of one gang */
+            if (!is_shared && !claim_is_allocated(theirs->claim) &&
                 requests_meet(core, claim->requests, claim->request_count, theirs->requests,
                               theirs->request_count)) {
                 return true;
@@ -201,82 +202,147 @@ static bool is_same_demand(const struct pod_demand *a, const struct pod_demand *
     return a->set == b->set || is_same_set(a->set, b->set);
 }
 
+/* Whether pods of `other` could be after devices that pods of `mine` want. */
+static bool may_take_devices(struct core *core, const struct pod_demand *other,
+                             const struct pod_demand *mine)
+{
+    return requests_meet(core, other->set->devices, other->set->device_count, mine->set->devices,
+                         mine->set->device_count);
+}
+
+/* How many pods of crowd `i` have a place though as much of every other crowd as can be there
+ * stands on every node at once: worse than anything that kube-scheduler can do. Where crowds are
+ * after the same devices, or keep others off their node, it can't be told this way: 0. */
+static int64_t places_beside_all(struct core *core, const struct crowd_list *list, uint32_t i)
+{
+    const struct pod_demand *mine = &list->items[i].demand;
+    for (uint32_t j = 0; j < list->count; j++) {
+        const struct pod_demand *other = &list->items[j].demand;
+        bool is_apart = pod_set_keeps_apart(other->set) || pod_set_keeps_apart(mine->set);
+        if (j != i && (is_apart || may_take_devices(core, other, mine))) {
+            return 0;
+        }
+    }
+    struct node_state *node;
+    fit_plan_new(core);
+    RB_FOREACH (node, node_tree, &core->node_order) {
+        for (uint32_t j = 0; node->object != NULL && j < list->count; j++) {
+            if (j != i && node_exclusion(core, &list->items[j].demand, node) == EXCLUDED_COUNT) {
+                node_crowd(core, &list->items[j].demand, node, list->items[j].pods);
+            }
+        }
+    }
+    return fit_place(core, mine, list->items[i].pods);
+}
+
 /* Whether crowd `i` finds its places though all the others land where it hurts most. */
 static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i)
 {
     const struct crowd *mine = &list->items[i];
     /* Pods above min-count may have no place anyhow: there is nothing that others could take. */
     fit_plan_new(core);
-    int64_t needed = fit_place(core, &mine->demand, mine->pods);
+    int64_t own = fit_place(core, &mine->demand, mine->pods);
+    int64_t needed = own;
+    bool is_unknown = false;
     for (uint32_t j = 0; j < list->count; j++) {
-        if (j == i || needed == 0) {
+        if (j == i || own == 0) {
             continue;
         }
         const struct crowd *other = &list->items[j];
-        bool is_alike = is_same_demand(&other->demand, &mine->demand);
-        int64_t loss = is_alike ? 1 : worst_loss(core, &other->demand, &mine->demand);
-        if (loss == LOSS_UNKNOWN || are_after_one_claim(core, &mine->demand, &other->demand)) {
+        if (are_after_one_claim(core, &mine->demand, &other->demand)) {
             return false;
         }
+        bool is_alike = is_same_demand(&other->demand, &mine->demand);
+        int64_t loss = is_alike ? 1 : worst_loss(core, &other->demand, &mine->demand);
+        is_unknown = is_unknown || loss == LOSS_UNKNOWN;
         int64_t before = sat_mul(loss, other->pods);
-        if (shadow_now(core) != NULL) {
+        if (shadow_now(core) != NULL && loss != LOSS_UNKNOWN) {
             int64_t by_devices = worst_device_loss(core, &other->demand, &mine->demand);
             before = shadow_worst_cost(core, mine, other, loss, by_devices);
         }
         needed = sat_add(needed, before);
     }
     fit_plan_new(core);
-    return fit_place(core, &mine->demand, needed) >= needed;
+    if (!is_unknown && fit_place(core, &mine->demand, needed) >= needed) {
+        return true;
+    }
+    return places_beside_all(core, list, i) >= own;
+}
+
+static bool are_all_alike(const struct crowd_list *promised, const struct fit_wants *wants)
+{
+    const struct pod_demand *first = &wants->items[0].demand;
+    for (uint32_t i = 0; i < promised->count; i++) {
+        if (!is_same_demand(&promised->items[i].demand, first)) {
+            return false;
+        }
+    }
+    for (uint32_t w = 0; w < wants->count; w++) {
+        bool is_whole = wants->items[w].placed >= wants->items[w].count;
+        if (!is_whole || !is_same_demand(&wants->items[w].demand, first)) {
+            return false;
+        }
+    }
+    return true; /* equal pods can't be in each other's way */
+}
+
+/* The gang's sets as crowds behind the others; sets that are alike are one. `ret_of` tells which
+ * crowd is whose. */
+static void add_own_crowds(const struct fit_wants *wants, struct crowd_list *all, uint32_t *ret_of)
+{
+    uint32_t first = all->count;
+    for (uint32_t w = 0; w < wants->count; w++) {
+        const struct fit_want *want = &wants->items[w];
+        uint32_t at = first;
+        while (at < all->count && !is_same_demand(&all->items[at].demand, &want->demand)) {
+            at++;
+        }
+        if (at == all->count) {
+            all->items[all->count++] = (struct crowd){.demand = want->demand};
+        }
+        all->items[at].pods = sat_add(all->items[at].pods, want->count);
+        ret_of[w] = at;
+    }
+}
+
+static int64_t placed_of(const struct fit_wants *wants, const uint32_t *of, uint32_t crowd)
+{
+    int64_t placed = 0;
+    for (uint32_t w = 0; w < wants->count; w++) {
+        placed = sat_add(placed, of[w] == crowd ? wants->items[w].placed : 0);
+    }
+    return placed;
 }
 
 bool fit_is_robust(struct core *core, const struct crowd_list *promised,
-                   const struct pod_demand *demand, int64_t pods, int64_t placed)
+                   const struct fit_wants *wants, uint32_t *ret_unsafe)
 {
-    if (promised->count == 0) {
+    if (promised->count + wants->count == 1 || are_all_alike(promised, wants)) {
         return true;
     }
-    struct crowd_list all = {.count = promised->count + 1};
-    all.items = ARENA_ARRAY(&core->scratch, struct crowd, all.count);
-    bool is_all_alike = true;
+    struct crowd_list all = {.count = promised->count};
+    all.items = ARENA_ARRAY(&core->scratch, struct crowd, promised->count + wants->count);
     for (uint32_t i = 0; i < promised->count; i++) {
         all.items[i] = promised->items[i];
-        is_all_alike = is_all_alike && is_same_demand(&promised->items[i].demand, demand);
-    }
-    if (is_all_alike && placed >= pods) {
-        return true; /* equal pods can't be in each other's way */
     }
     /* All its pods look for places, those too that none was found for. */
-    struct crowd *own = &all.items[promised->count];
-    *own = (struct crowd){.demand = *demand, .pods = pods};
+    uint32_t *of = ARENA_ARRAY(&core->scratch, uint32_t, wants->count);
+    add_own_crowds(wants, &all, of);
     /* In a shadow the others will have their places long before. */
     for (uint32_t i = 0; shadow_now(core) == NULL && i < promised->count; i++) {
         if (!is_safe(core, &all, i)) {
             return false;
         }
     }
-    own->pods = placed;
-    return is_safe(core, &all, promised->count);
-}
-
-int64_t fit_largest_robust(struct core *core, const struct crowd_list *promised,
-                           const struct pod_demand *demand, int64_t count, int64_t placed)
-{
-    const struct gang_size *size = &demand->set->size;
-    if (!size->is_partial_allowed) {
-        bool is_robust =
-            placed >= size->min_count && fit_is_robust(core, promised, demand, count, placed);
-        return is_robust ? placed : 0;
-    }
-    int64_t least = size->min_count;
-    int64_t robust = 0;
-    while (least <= placed) {
-        int64_t tried = placed - (placed - least) / 2;
-        if (fit_is_robust(core, promised, demand, tried, tried)) {
-            robust = tried;
-            least = tried + 1;
-        } else {
-            placed = tried - 1;
+    for (uint32_t w = 0; w < wants->count; w++) {
+        struct crowd *own = &all.items[of[w]];
+        int64_t pods = own->pods;
+        own->pods = placed_of(wants, of, of[w]);
+        if (!is_safe(core, &all, of[w])) {
+            *ret_unsafe = w;
+            return false;
         }
+        own->pods = pods;
     }
-    return robust;
+    return true;
 }

@@ -165,15 +165,20 @@ static struct verdict nearest_verdict(struct core *core, const struct pod_set *s
 static struct verdict judge_fit(struct core *core, const struct pod_set *set,
                                 const struct fit_result *fit)
 {
-    struct verdict verdict = nearest_verdict(core, set, fit);
+    struct verdict verdict =
+        fit->is_own_way
+            ? say(REASON_NODE_SHAPE,
+                  STR("its pods may take the places that pods of its other sets need, in whatever "
+                      "order they are placed; they would start on nodes, or flavors, of their own"))
+            : nearest_verdict(core, set, fit);
     tell_failing_selectors(core, set, &verdict);
     return verdict;
 }
 
-struct verdict fit_verdict(struct core *core, const struct pod_set *set,
+struct verdict fit_verdict(struct core *core, const struct fit_wants *wants,
                            const struct fit_result *fit)
 {
-    struct verdict verdict = judge_fit(core, set, fit);
+    struct verdict verdict = judge_fit(core, wants->items[fit->short_set].demand.set, fit);
     verdict.waits_for |= fit->is_beside_promises ? WAIT_PROMISES : 0;
     return verdict;
 }

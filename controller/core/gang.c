@@ -65,7 +65,7 @@ void gang_set_state(struct core *core, struct gang *gang, enum gang_state state,
         .to = states[state].name,
         .cause = str_from_c(cause),
         .queue = queue == NULL ? STR_NONE : arena_copy_str(arena, queue->name),
-        .pods = gang->reservation != NULL ? gang->reservation->count : gang->size.pods,
+        .pods = gang->reservation != NULL ? reservation_count(gang->reservation) : gang->size.pods,
         .amounts =
             gang->reservation == NULL ? STR_NONE : reservation_text(core, gang, arena, false)};
     core->reserved_count += state == GANG_RESERVED ? 1 : 0;
@@ -230,20 +230,6 @@ void gang_reprioritize(struct core *core, struct gang *gang)
     gang_show(core, gang);
 }
 
-int64_t gang_promised_pods(const struct gang *gang)
-{
-    bool is_starting =
-        gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING || gang->state == GANG_RESERVED;
-    bool is_stopping = gang->state == GANG_SUSPENDING;
-    if (gang->reservation == NULL || gang->is_out || (!is_starting && !is_stopping)) {
-        return 0;
-    }
-    /* Of a gang that stops, those that are there may still be bound before they are deleted. */
-    int64_t coming = is_starting ? gang->reservation->count : (int64_t)gang->live_pods;
-    int64_t left = coming - (int64_t)gang->settled_pods;
-    return left > 0 ? left : 0;
-}
-
 void gang_mark_unbound(struct core *core, struct gang *gang)
 {
     int64_t promised = gang_promised_pods(gang);
@@ -271,19 +257,7 @@ void gang_mark_unbound(struct core *core, struct gang *gang)
 
 void gang_pods_changed(struct core *core, struct gang *gang)
 {
-    gang->live_pods = gang->settled_pods = gang->ready_pods = 0;
-    gang->lost_pods = 0;
-    for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
-        /* What dies on a dead node holds its devices, but no quota any more. */
-        bool is_lost = pod->is_terminating && pod->node != NULL && node_is_stuck(core, pod->node);
-        gang->lost_pods += is_lost && !pod->is_terminal ? 1 : 0;
-        if (pod->is_terminal || is_lost) {
-            continue;
-        }
-        gang->live_pods++;
-        gang->settled_pods += pod->is_settled ? 1 : 0;
-        gang->ready_pods += pod->is_ready ? 1 : 0;
-    }
+    gang_count_pods(core, gang);
     gang_mark_unbound(core, gang);
     gang_review(core, gang);
 }
@@ -334,8 +308,7 @@ void gang_free(struct core *core, struct gang *gang)
     pod_group_free_if_unused(core, gang->pods);
     mem_free(gang->record);
     mem_free(gang->suspended);
-    string_map_drop(&gang->admit_selector);
-    string_map_drop(&gang->template_selector);
+    gang_sets_free(gang);
     str_drop(&gang->uid);
     str_drop(&gang->key);
     str_drop(&gang->priority_class);

@@ -287,9 +287,10 @@ static void take_up(struct core *core, struct queue_state *queue, int64_t half_l
     }
     struct gang *gang;
     RB_FOREACH (gang, gang_holder_tree, &core->holders) {
-        if (gang->reservation->queue == queue) {
-            add_use(queue->history, gang->namespace_name, &gang->reservation->per_pod,
-                    gang->reservation->count, 0);
+        const struct reservation *held = gang->reservation;
+        for (uint32_t s = 0; held->queue == queue && s < held->set_count; s++) {
+            add_use(queue->history, gang->namespace_name, &held->sets[s].per_pod,
+                    held->sets[s].count, 0);
         }
     }
 }

@@ -1,6 +1,8 @@
 /* internal.h - what the files of controller/core offer each other, file by file. */
 #pragma once
 
+#include "fit.h"
+#include "gang_set.h"
 #include "state.h"
 #include "strategy.h"
 #include "telling.h"
@@ -165,11 +167,17 @@ void profiles_free(struct core *core);
 
 /* -- shape.c ---------------------------------------------------------------------------------- */
 
+struct shape_input_set {
+    struct str name;
+    const struct pod_spec *spec; /* as the user wrote it: nothing injected */
+    struct gang_size size;
+};
+
 struct shape_input {
     struct queue_state *queue;
     struct str namespace_name;
-    const struct pod_spec *spec; /* as the user wrote it: nothing injected */
-    struct gang_size size;
+    const struct shape_input_set *sets;
+    uint32_t set_count;
     int64_t stated_runtime_ms;
 };
 
@@ -191,20 +199,25 @@ struct claim_charge {
 /* What is to be reserved. Texts may be borrowed: the ledger copies. */
 struct reserve_request {
     struct queue_state *queue;
-    struct charge_list per_pod;
-    int64_t count;
+    struct reserved_set *sets;
+    uint32_t set_count;
     const struct claim_charge *claims;
     uint32_t claim_count;
 };
 
 /* The gang's place among those that hold the same claim is by its admitted_ms. */
 void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_request *request);
-void ledger_resize(struct core *core, struct gang *gang, int64_t count);
+void ledger_resize(struct core *core, struct gang *gang, struct reserved_set *set, int64_t count);
 void ledger_release(struct core *core, struct gang *gang);
 /* The gang that is charged for the claim, or NULL. */
 struct gang *ledger_claim_payer(const struct core *core, struct str claim_key);
-/* The flavor that the gang holds `resource` in, or absent. */
-struct str reservation_flavor(const struct reservation *reservation, struct str resource);
+/* What the set of that name holds, or NULL. */
+struct reserved_set *reservation_set(const struct reservation *reservation, struct str name);
+int64_t reservation_count(const struct reservation *reservation); /* pods of all its sets */
+i128 reservation_devices(const struct reservation *reservation);  /* of its pods, of any kind */
+/* What its pods are charged of a resource, named claims apart; `flavor` absent: on all flavors. */
+i128 reservation_amount(const struct reservation *reservation, struct str flavor,
+                        struct str resource);
 /* What it is charged of each resource: "cpu=4 gpu.example.com=4", in the arena. `is_devices`: only
  * what isn't cpu, memory, ephemeral-storage or pods. */
 struct str reservation_text(const struct core *core, const struct gang *gang, struct arena *arena,
@@ -212,161 +225,20 @@ struct str reservation_text(const struct core *core, const struct gang *gang, st
 bool resource_is_device(struct str resource);
 void ledger_assert(const struct core *core);
 
-/* -- fit.c: where could these pods go --------------------------------------------------------- */
+/* -- evaluate.c: quota, flavor and room together ---------------------------------------------- */
 
-#define FLAVORS_PER_GANG_MAX 8
-
-/* One pod, as many times as asked. All borrowed. */
-struct pod_demand {
-    const struct pod_set *set;
-    const struct string_map *node_selector; /* as it will stand on the pods */
+/* Where the pods of one set go. */
+struct set_choice {
     const struct resource_flavor *flavors[FLAVORS_PER_GANG_MAX];
     uint32_t flavor_count;
+    struct str pin; /* the hostname label that all of them must go to, absent: none */
 };
-
-struct fit_result {
-    int64_t placed; /* pods that found a place together, at most what was wanted; 0: must wait */
-    uint32_t nodes_total;
-    uint32_t excluded[EXCLUDED_COUNT];
-    struct str pin;           /* the hostname label that all pods must go to, absent: none */
-    struct str short_of;      /* the resource or class that ran short in all, absent: none did */
-    int64_t asked;            /* of it, for all pods */
-    int64_t free;             /* of it, over the nodes that aren't excluded */
-    int64_t capacity;         /* of it, in all, used or not */
-    bool is_class;            /* short_of is a device class */
-    bool is_beside_promises;  /* pods on their way were reckoned with */
-    struct str pool_trouble;  /* in the scratch arena; devices that are there and don't count */
-    bool is_too_large;        /* one pod is larger than any node that isn't excluded */
-    bool is_never_together;   /* no such node has all that one pod needs, were it empty */
-    bool is_promised;         /* it could fit, but for pods on their way to places of their own */
-    struct str claim_trouble; /* in the scratch arena; a named claim that can't be placed */
-    struct str apart;         /* of which enough is free in all, and on no node enough for one pod;
-                                 absent: none. The three below are of it. */
-    int64_t apart_per_pod;
-    int64_t apart_free;
-    int64_t apart_largest; /* free on one node, at most */
-};
-
-/* May `count` pods, or at least `min_count` of them, be placed at once beside all that is promised,
- * whatever order kube-scheduler places them in? */
-struct fit_result fit_gang(struct core *core, const struct pod_demand *demand, int64_t count,
-                           int64_t min_count);
-/* Whether the node could take one such pod now, promises aside. */
-bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struct node_state *node);
-
-/* The sentence for a gang without room; in the scratch arena. */
-struct verdict fit_verdict(struct core *core, const struct pod_set *set,
-                           const struct fit_result *fit);
-
-/* Gangs of one demand whose pods are on their way, or the candidate. */
-struct crowd {
-    struct pod_demand demand;
-    int64_t pods;
-    const int64_t
-        *limits; /* by node, in order: at most so many go there; NULL: no limit is known */
-};
-
-struct crowd_list {
-    struct crowd *items; /* in the scratch arena */
-    uint32_t count;
-    uint32_t capacity;
-    bool is_incomplete; /* which devices some of these pods will take can't be told now */
-};
-
-void fit_plan_new(struct core *core);                            /* nothing is planned any more */
-void node_open_plan(struct core *core, struct node_state *node); /* before it is planned on */
-/* Fills node after node with such pods, in the plan; how many found a place, at most `want`. */
-int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want);
-/* Whether some node that isn't excluded has all that one pod needs, were it empty. */
-bool fit_could_hold_one(struct core *core, const struct pod_demand *demand);
-
-/* -- fit_near.c, fit_robust.c: whatever order pods are placed in --------------------------------
- */
-
-/* Of the crowds those that could meet the demand's pods, directly or through each other. */
-struct crowd_list fit_near(struct core *core, const struct crowd_list *list,
-                           const struct pod_demand *demand);
-/* Whether these crowds and `placed` pods of the demand find the places that were found for them,
- * wherever kube-scheduler puts the others. All `pods` of the demand will be made and look for a
- * place, so those above `placed` are in the others' way too. */
-bool fit_is_robust(struct core *core, const struct crowd_list *promised,
-                   const struct pod_demand *demand, int64_t pods, int64_t placed);
-/* How many of the `placed` pods find their places whatever the others do; 0: fewer than min-count.
- * A gang that may start with fewer is made no larger than that, and so is in nobody's way beyond
- * it. */
-int64_t fit_largest_robust(struct core *core, const struct crowd_list *promised,
-                           const struct pod_demand *demand, int64_t count, int64_t placed);
-/* Whether pods or named claims of `other` may be after the devices that a named claim of `mine` is
- * still to get. Of one and the same demand: its pods' own devices. */
-bool fit_claims_collide(struct core *core, const struct pod_demand *mine,
-                        const struct pod_demand *other);
-
-/* -- fit_node.c: one node's part in it -------------------------------------------------------- */
-
-/* Why the node is out for such pods whatever is free on it; EXCLUDED_COUNT: it isn't. */
-enum exclusion node_exclusion(const struct core *core, const struct pod_demand *demand,
-                              const struct node_state *node);
-/* What the plan leaves of a resource there. */
-i128 node_room(const struct core *core, const struct node_state *node, struct str resource);
-/* Puts as many pods there as there is room for, at most `want`: they are in the plan then. */
-int64_t node_place(struct core *core, const struct pod_demand *demand, struct node_state *node,
-                   int64_t want);
-/* Takes the devices of the demand's unallocated named claims there; false: not all are free. */
-bool node_place_claims(struct core *core, const struct pod_demand *demand, struct node_state *node);
-bool device_is_visible(const struct device_state *device, const struct node_state *node);
-/* Free devices that match, seen from that node; INT64_MIN if a selector failed on one. */
-int64_t node_free_devices(struct core *core, struct device_profile *profile,
-                          struct node_state *node);
-/* Devices that match, free or not. */
-int64_t node_count_devices(struct core *core, struct device_profile *profile,
-                           struct node_state *node);
-bool demand_has_new_claims(const struct pod_demand *demand);
-
-/* Walks the devices that the node sees: its own, then (unless the plan stays local) those bound to
- * no node. */
-struct device_walk {
-    const struct node_state *node;
-    struct device_state *own;
-    struct device_state *roaming;
-};
-
-struct device_walk device_walk_start(struct core *core, const struct node_state *node);
-struct device_state *device_walk_next(struct device_walk *walk); /* NULL: there are no more */
-
-/* -- fit_apart.c: pods that can't be on one node -------------------------------------------------
- */
-
-/* Another gang of the shape has these labels on the template of that set. */
-void pod_set_meet_labels(struct pod_set *set, const struct string_map *labels);
-bool pod_set_keeps_apart(const struct pod_set *set);
-void pod_read_apart(struct core *core, struct pod_state *pod, const struct pod *object);
-void pod_drop_apart(struct core *core, struct pod_state *pod);
-/* Whether a pod somewhere keeps such pods off that node. */
-bool node_is_kept_off(const struct core *core, const struct pod_set *set,
-                      const struct node_state *node);
-/* How many such pods can be there by their host ports and anti-affinities: all, one or none. Which
- * pods an anti-affinity of their own is about isn't looked at: any of the namespace's may be. */
-int64_t node_slots_beside_others(const struct core *core, const struct pod_set *set,
-                                 const struct node_state *node);
-
-/* -- fit_device.c: devices for pods, whichever kube-scheduler picks -----------------------------
- */
-
-/* For how many pods the node's free devices are enough whichever of them each is given. */
-int64_t node_safe_device_slots(struct core *core, const struct pod_set *set,
-                               const struct node_state *node);
-/* Whether devices that no node owns may be counted on: all nodes in question see them, and none has
- * devices of its own that a pod might leave unused. */
-bool demand_may_roam(struct core *core, const struct pod_demand *demand);
-
-/* -- evaluate.c: quota, flavor and room together ---------------------------------------------- */
 
 struct evaluation {
     struct verdict verdict; /* message in the scratch arena */
     struct reserve_request reserve;
-    const struct resource_flavor *flavors[FLAVORS_PER_GANG_MAX];
-    uint32_t flavor_count;
-    struct str pin;
+    struct set_choice *sets; /* in the scratch arena; as the shape's sets */
+    uint32_t set_count;
     struct fit_result fit;
     bool has_fit;
     uint32_t level;           /* of borrowing */
@@ -386,6 +258,7 @@ struct probe_item {
 struct quota_probe {
     struct probe_item *items;
     uint32_t count;
+    uint32_t capacity;
     uint32_t level;   /* of borrowing; 0 where no flavor could ever have the quota */
     bool is_hopeless; /* which is told here */
 };
@@ -439,8 +312,6 @@ void gang_show(struct core *core, struct gang *gang); /* its Admission may have 
 void gang_reprioritize(struct core *core, struct gang *gang);
 void gang_free(struct core *core, struct gang *gang);
 bool gang_is_busy(const struct gang *gang); /* a write of ours isn't settled yet */
-/* Places of admitted gangs that no pod has taken up yet. */
-int64_t gang_promised_pods(const struct gang *gang);
 void gangs_free(struct core *core);
 
 /* Reserves again what the record on the Job says, after a restart. */
@@ -471,6 +342,9 @@ void note_event(struct core *core, const struct gang *gang, bool is_warning, con
 /* Why it waits, as it stands: the gang's own trouble, else the queue's order, else its shape's. */
 struct verdict gang_verdict(const struct core *core, const struct gang *gang, struct arena *arena);
 int64_t gang_position(const struct gang *gang, int64_t max); /* 0: none; max + 1: beyond */
+/* "gpu.example.com=4": what the gang asks for; and the flavors that it holds, each once. */
+struct str admission_asked_devices(const struct gang *gang, struct arena *arena);
+struct str admission_held_flavors(const struct gang *gang, struct arena *arena);
 void admission_apply(struct core *core, const struct admission *object);
 void admission_deleted(struct core *core, const struct admission *object);
 void admission_write_done(struct core *core, struct gang *gang, const struct effect_done *done);

@@ -1,7 +1,9 @@
 /* job.c - what a Job says, read into its gang. */
+#include "gang_input.h"
 #include "preempt.h"
 
 #include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
 #include "tallyman/base/time_text.h"
 
 static struct str job_label(const struct job *job, const char *key)
@@ -24,8 +26,20 @@ static bool has_negative(const struct resource_list *requests)
     return false;
 }
 
+static bool is_record_whole(const struct admission_record *record)
+{
+    bool is_whole = !str_is_empty(record->queue) && record->at.is_set &&
+                    record->pod_sets.count >= 1 && record->pod_sets.count <= POD_SETS_MAX;
+    for (uint32_t s = 0; is_whole && s < record->pod_sets.count; s++) {
+        const struct record_pod_set *set = &record->pod_sets.items[s];
+        is_whole = set->count.is_set && set->count.value >= 0 && !has_negative(&set->requests);
+    }
+    return is_whole;
+}
+
 /* The record if there is one that can be read; whoever forged another gets none. */
-static struct admission_record *read_record(struct core *core, const struct job *job)
+static struct admission_record *read_record(struct core *core, const struct job *job,
+                                            const struct gang_input *input)
 {
     struct str text = job_annotation(job, ANNOTATION_ADMISSION);
     void *value = NULL;
@@ -34,12 +48,11 @@ static struct admission_record *read_record(struct core *core, const struct job 
         rc_failed(decode_json(&core->scratch, &admission_record_schema, text, &value, &err))) {
         return NULL;
     }
-    const struct admission_record *record = value;
-    bool is_whole = !str_is_empty(record->queue) && record->at.is_set &&
-                    record->pod_sets.count == 1 && record->pod_sets.items[0].count.is_set &&
-                    record->pod_sets.items[0].count.value >= 0 &&
-                    !has_negative(&record->pod_sets.items[0].requests);
-    return is_whole ? object_clone(&admission_record_schema, record) : NULL;
+    struct admission_record *record = value;
+    if (record->pod_sets.count == 1 && input->set_count == 1) {
+        record->pod_sets.items[0].name = input->sets[0].name; /* no other can be meant */
+    }
+    return is_record_whole(record) ? object_clone(&admission_record_schema, record) : NULL;
 }
 
 static struct suspended_record *read_suspended(struct core *core, const struct job *job)
@@ -130,41 +143,38 @@ static struct str flag_trouble(struct core *core, const struct job *job)
     return STR_NONE;
 }
 
-static struct str size_trouble(struct core *core, const struct job *job, struct gang_size *ret_size)
-{
-    struct err err;
-    if (rc_failed(job_gang_size(&core->scratch, job, ret_size, &err))) {
-        /* How many pods it would be is still told. */
-        int64_t parallelism = value_or(job->spec.parallelism, 1);
-        int64_t left = job_completions_left(job);
-        ret_size->pods = parallelism < left ? parallelism : left;
-        return arena_format(&core->scratch, "%s", err.text);
-    }
-    return STR_NONE;
-}
-
 /* The template as the user wrote it: what an admission put in is taken out again. */
-static struct pod_spec plain_spec(const struct gang *gang, const struct job *job)
+static struct pod_spec plain_spec(const struct gang *gang, const struct gang_input_set *set)
 {
-    struct pod_spec spec = job->spec.pod_template.spec;
-    if (gang->record != NULL && gang->record->restore != NULL) {
-        spec.node_selector = gang->record->restore->node_selector;
-        spec.tolerations = gang->record->restore->tolerations;
+    struct pod_spec spec = set->pod_template->spec;
+    const struct record_restore *restore = record_restore(gang->record, set->name);
+    if (restore != NULL) {
+        spec.node_selector = restore->node_selector;
+        spec.tolerations = restore->tolerations;
     }
     return spec;
 }
 
-static void read_shape(struct core *core, struct gang *gang, const struct job *job,
+static void read_shape(struct core *core, struct gang *gang, const struct gang_input *from,
                        struct str queue_name)
 {
-    struct pod_spec spec = plain_spec(gang, job);
+    struct shape_input_set *sets =
+        ARENA_ARRAY(&core->scratch, struct shape_input_set, from->set_count);
+    struct pod_spec *specs = ARENA_ARRAY(&core->scratch, struct pod_spec, from->set_count);
+    for (uint32_t s = 0; s < from->set_count; s++) {
+        specs[s] = plain_spec(gang, &from->sets[s]);
+        sets[s] = (struct shape_input_set){
+            .name = from->sets[s].name, .spec = &specs[s], .size = from->sets[s].size};
+    }
     struct shape_input input = {.queue = queue_get(core, queue_name),
                                 .namespace_name = gang->namespace_name,
-                                .spec = &spec,
-                                .size = gang->size,
+                                .sets = sets,
+                                .set_count = from->set_count,
                                 .stated_runtime_ms = runtime_stated_ms(gang)};
     struct shape *shape = shape_use(core, &input);
-    pod_set_meet_labels(&shape->sets[0], &job->spec.pod_template.meta.labels);
+    for (uint32_t s = 0; s < from->set_count; s++) {
+        pod_set_meet_labels(&shape->sets[s], &from->sets[s].pod_template->meta.labels);
+    }
     struct shape *old = gang->shape;
     struct queue_state *old_queue = gang->queue;
     if (shape != old || input.queue != old_queue) {
@@ -189,26 +199,19 @@ static bool is_size_pruned(const struct gang *gang, const struct job *job)
             !str_is_empty(job_annotation(job, ANNOTATION_MIN_COUNT_SOURCE)));
 }
 
-static bool is_elastic_index(const struct job *job)
-{
-    return str_eq_c(job->spec.completion_mode, "Indexed") && job->spec.parallelism.is_set &&
-           job->spec.completions.is_set &&
-           job->spec.parallelism.value == job->spec.completions.value;
-}
-
-/* Size, run-time bound and grace; the first thing that is wrong with the Job, absent: nothing is.
- */
-static struct str read_trouble(struct core *core, struct gang *gang, const struct job *job,
-                               struct gang_size *ret_size)
+/* Run-time bound and grace; the first thing that is wrong with the Job. */
+static void read_trouble(struct core *core, struct gang *gang, const struct job *job,
+                         struct str size_trouble)
 {
     struct str runtime = runtime_read(core, gang, job);
-    struct str trouble = size_trouble(core, job, ret_size);
     struct str bad_grace = checkpoint_read_grace(
         core, job_annotation(job, ANNOTATION_CHECKPOINT_GRACE), &gang->grace_ms);
-    trouble = str_is_set(trouble) ? trouble : bad_grace;
+    struct str trouble = str_is_set(size_trouble) ? size_trouble : bad_grace;
     trouble = str_is_set(trouble) ? trouble : flag_trouble(core, job);
     trouble = str_is_set(trouble) ? trouble : runtime;
-    return str_is_set(trouble) ? trouble : unsupported_trouble(core, job);
+    trouble = str_is_set(trouble) ? trouble : unsupported_trouble(core, job);
+    str_drop(&gang->invalid);
+    gang->invalid = str_own(trouble);
 }
 
 static void read_job(struct core *core, struct gang *gang, const struct job *job)
@@ -223,27 +226,24 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     gang->is_job_deleting = job->meta.deletion_timestamp.is_set;
     gang->is_hold_wanted = str_eq_c(job_annotation(job, ANNOTATION_HOLD), "true");
     gang->is_paused = job->spec.parallelism.is_set && job->spec.parallelism.value <= 0;
+    struct gang_input input;
+    struct err err;
+    bool is_sized = !rc_failed(core->read_gang(&core->scratch, job, &input, &err));
     mem_free(gang->record);
-    gang->record = read_record(core, job);
+    gang->record = read_record(core, job, &input);
     mem_free(gang->suspended);
     gang->suspended = read_suspended(core, job);
     if (!gang_is_busy(gang)) {
-        string_map_drop(&gang->admit_selector);
+        gang_sets_forget_patch(gang);
     }
-    string_map_drop(&gang->template_selector);
-    gang->template_selector = string_map_own(&job->spec.pod_template.spec.node_selector);
     gang->checkpoint_ms = 0;
     (void)time_parse_rfc3339(job_annotation(job, ANNOTATION_CHECKPOINT), &gang->checkpoint_ms);
     gang->request_ms = 0;
     (void)time_parse_rfc3339(job_annotation(job, ANNOTATION_CHECKPOINT_REQUEST), &gang->request_ms);
     str_drop(&gang->request_for);
     gang->request_for = str_own(job_annotation(job, ANNOTATION_CHECKPOINT_FOR));
-    gang->is_elastic_index = is_elastic_index(job);
-    gang->template_tolerations = job->spec.pod_template.spec.tolerations.count;
-    struct gang_size size = {.pods = 0};
-    str_drop(&gang->invalid);
-    gang->invalid = str_own(read_trouble(core, gang, job, &size));
-    gang->size = size;
+    read_trouble(core, gang, job, is_sized ? STR_NONE : str_from_c(err.text));
+    gang_sets_read(gang, &input);
     gang->is_size_pruned = is_size_pruned(gang, job);
     struct str label = job_label(job, LABEL_QUEUE);
     gang->has_label = !str_is_empty(label);
@@ -251,7 +251,7 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
         label = gang->record->queue; /* it is counted there until it has stopped */
     }
     if (!str_is_empty(label)) {
-        read_shape(core, gang, job, label);
+        read_shape(core, gang, &input, label);
     }
     read_priority(core, gang, job);
 }

@@ -8,6 +8,11 @@
 
 #include "tallyman/base/alloc.h"
 
+struct resource_total {
+    struct str resource;
+    int64_t amount;
+};
+
 static struct charge_list charges_own(const struct charge_list *charges)
 {
     struct charge_list copy = {.count = charges->count};
@@ -111,18 +116,25 @@ static void hold_leave(struct core *core, struct claim_hold *hold)
 
 void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_request *request)
 {
-    assert(gang->reservation == NULL && request->count >= 0);
+    assert(gang->reservation == NULL);
     struct reservation *reservation = MEM_NEW(struct reservation);
     reservation->queue = request->queue;
-    reservation->per_pod = charges_own(&request->per_pod);
-    reservation->count = request->count;
+    reservation->sets = mem_zalloc((request->set_count + 1) * sizeof(struct reserved_set));
+    reservation->set_count = request->set_count;
     reservation->claims = mem_zalloc((request->claim_count + 1) * sizeof(struct claim_hold));
     reservation->claim_count = request->claim_count;
     gang->reservation = reservation;
     RB_INSERT(gang_holder_tree, &core->holders, gang);
     request->queue->admitted_count++;
     bookings_move(core);
-    charges_apply(core, gang, request->queue, &reservation->per_pod, request->count);
+    for (uint32_t i = 0; i < request->set_count; i++) {
+        struct reserved_set *set = &reservation->sets[i];
+        assert(request->sets[i].count >= 0);
+        *set = (struct reserved_set){.name = str_own(request->sets[i].name),
+                                     .per_pod = charges_own(&request->sets[i].per_pod),
+                                     .count = request->sets[i].count};
+        charges_apply(core, gang, request->queue, &set->per_pod, set->count);
+    }
     for (uint32_t i = 0; i < request->claim_count; i++) {
         struct claim_hold *hold = &reservation->claims[i];
         hold->key = str_own(request->claims[i].key);
@@ -132,16 +144,26 @@ void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_r
     }
 }
 
-void ledger_resize(struct core *core, struct gang *gang, int64_t count)
+void ledger_resize(struct core *core, struct gang *gang, struct reserved_set *set, int64_t count)
+{
+    assert(gang->reservation != NULL && count >= 0);
+    if (count != set->count) {
+        bookings_move(core);
+        charges_apply(core, gang, gang->reservation->queue, &set->per_pod, count - set->count);
+        set->count = count;
+    }
+}
+
+static void sets_release(struct core *core, struct gang *gang)
 {
     struct reservation *reservation = gang->reservation;
-    assert(reservation != NULL && count >= 0);
-    if (count != reservation->count) {
-        bookings_move(core);
-        charges_apply(core, gang, reservation->queue, &reservation->per_pod,
-                      count - reservation->count);
-        reservation->count = count;
+    for (uint32_t i = 0; i < reservation->set_count; i++) {
+        struct reserved_set *set = &reservation->sets[i];
+        charges_apply(core, gang, reservation->queue, &set->per_pod, -set->count);
+        charges_free(&set->per_pod);
+        str_drop(&set->name);
     }
+    mem_free(reservation->sets);
 }
 
 void ledger_release(struct core *core, struct gang *gang)
@@ -159,11 +181,10 @@ void ledger_release(struct core *core, struct gang *gang)
     if (reservation->claim_count > 0) {
         wake_reserved(core); /* who waited for this gang's pods to have the claim allocated */
     }
-    charges_apply(core, gang, reservation->queue, &reservation->per_pod, -reservation->count);
+    sets_release(core, gang);
     reservation->queue->admitted_count--;
     RB_REMOVE(gang_holder_tree, &core->holders, gang);
     struct queue_state *queue = reservation->queue;
-    charges_free(&reservation->per_pod);
     mem_free(reservation->claims);
     mem_free(reservation);
     gang->reservation = NULL;
@@ -173,14 +194,52 @@ void ledger_release(struct core *core, struct gang *gang)
     gang_mark_unbound(core, gang);
 }
 
-struct str reservation_flavor(const struct reservation *reservation, struct str resource)
+struct reserved_set *reservation_set(const struct reservation *reservation, struct str name)
 {
-    for (uint32_t i = 0; i < reservation->per_pod.count; i++) {
-        if (str_eq(reservation->per_pod.items[i].resource, resource)) {
-            return reservation->per_pod.items[i].flavor;
+    for (uint32_t i = 0; i < reservation->set_count; i++) {
+        if (str_eq(reservation->sets[i].name, name)) {
+            return &reservation->sets[i];
         }
     }
-    return STR_NONE;
+    return NULL;
+}
+
+int64_t reservation_count(const struct reservation *reservation)
+{
+    int64_t count = 0;
+    for (uint32_t i = 0; i < reservation->set_count; i++) {
+        count = sat_add(count, reservation->sets[i].count);
+    }
+    return count;
+}
+
+i128 reservation_amount(const struct reservation *reservation, struct str flavor,
+                        struct str resource)
+{
+    i128 sum = 0;
+    for (uint32_t s = 0; s < reservation->set_count; s++) {
+        const struct charge_list *charges = &reservation->sets[s].per_pod;
+        for (uint32_t i = 0; i < charges->count; i++) {
+            bool is_on = !str_is_set(flavor) || str_eq(charges->items[i].flavor, flavor);
+            if (is_on && str_eq(charges->items[i].resource, resource)) {
+                sum += (i128)charges->items[i].amount * reservation->sets[s].count;
+            }
+        }
+    }
+    return sum;
+}
+
+i128 reservation_devices(const struct reservation *reservation)
+{
+    i128 devices = 0;
+    for (uint32_t s = 0; s < reservation->set_count; s++) {
+        const struct reserved_set *set = &reservation->sets[s];
+        for (uint32_t i = 0; i < set->per_pod.count; i++) {
+            const struct charge *charge = &set->per_pod.items[i];
+            devices += resource_is_device(charge->resource) ? (i128)charge->amount * set->count : 0;
+        }
+    }
+    return devices;
 }
 
 bool resource_is_device(struct str resource)
@@ -190,32 +249,57 @@ bool resource_is_device(struct str resource)
            !str_starts_with(resource, STR("hugepages-"));
 }
 
-static void text_add_charges(struct text *text, struct arena *arena,
-                             const struct charge_list *charges, int64_t times, bool is_devices)
+/* The account's sum over what has been added so far: each resource is told once. */
+static void totals_add(struct resource_total *totals, uint32_t *count,
+                       const struct charge_list *charges, int64_t times)
 {
     for (uint32_t i = 0; i < charges->count; i++) {
-        const struct charge *charge = &charges->items[i];
-        if (is_devices && !resource_is_device(charge->resource)) {
-            continue;
+        uint32_t at = 0;
+        while (at < *count && !str_eq(totals[at].resource, charges->items[i].resource)) {
+            at++;
         }
-        struct str amount =
-            resource_amount_format(arena, charge->resource, sat_mul(charge->amount, times));
-        text_addf(text, "%s" STR_FMT "=" STR_FMT, text->len == 0 ? "" : " ",
-                  STR_ARG(charge->resource), STR_ARG(amount));
+        if (at == *count) {
+            totals[(*count)++] = (struct resource_total){charges->items[i].resource, 0};
+        }
+        totals[at].amount = sat_add(totals[at].amount, sat_mul(charges->items[i].amount, times));
     }
+}
+
+static uint32_t charges_in(const struct reservation *reservation)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < reservation->set_count; i++) {
+        count += reservation->sets[i].per_pod.count;
+    }
+    for (uint32_t i = 0; i < reservation->claim_count; i++) {
+        count += reservation->claims[i].charges.count;
+    }
+    return count;
 }
 
 struct str reservation_text(const struct core *core, const struct gang *gang, struct arena *arena,
                             bool is_devices)
 {
+    const struct reservation *reservation = gang->reservation;
+    struct resource_total *totals =
+        ARENA_ARRAY(arena, struct resource_total, charges_in(reservation) + 1);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < reservation->set_count; i++) {
+        totals_add(totals, &count, &reservation->sets[i].per_pod, reservation->sets[i].count);
+    }
+    for (uint32_t i = 0; i < reservation->claim_count; i++) {
+        const struct claim_hold *hold = &reservation->claims[i];
+        if (ledger_claim_payer(core, hold->key) == gang) {
+            totals_add(totals, &count, &hold->charges, 1);
+        }
+    }
     struct text text;
     text_init(&text, arena, 250);
-    text_add_charges(&text, arena, &gang->reservation->per_pod, gang->reservation->count,
-                     is_devices);
-    for (uint32_t i = 0; i < gang->reservation->claim_count; i++) {
-        const struct claim_hold *hold = &gang->reservation->claims[i];
-        if (ledger_claim_payer(core, hold->key) == gang) {
-            text_add_charges(&text, arena, &hold->charges, 1, is_devices);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_devices || resource_is_device(totals[i].resource)) {
+            struct str amount = resource_amount_format(arena, totals[i].resource, totals[i].amount);
+            text_addf(&text, "%s" STR_FMT "=" STR_FMT, text.len == 0 ? "" : " ",
+                      STR_ARG(totals[i].resource), STR_ARG(amount));
         }
     }
     return text_str(&text);
@@ -226,14 +310,8 @@ struct str reservation_text(const struct core *core, const struct gang *gang, st
 static i128 gang_use_of_cell(const struct core *core, const struct gang *gang,
                              const struct quota_cell *cell)
 {
-    i128 sum = 0;
     const struct reservation *reservation = gang->reservation;
-    for (uint32_t i = 0; i < reservation->per_pod.count; i++) {
-        const struct charge *charge = &reservation->per_pod.items[i];
-        if (str_eq(charge->flavor, cell->flavor) && str_eq(charge->resource, cell->resource)) {
-            sum += (i128)charge->amount * reservation->count;
-        }
-    }
+    i128 sum = reservation_amount(reservation, cell->flavor, cell->resource);
     for (uint32_t c = 0; c < reservation->claim_count; c++) {
         const struct claim_hold *hold = &reservation->claims[c];
         if (ledger_claim_payer(core, hold->key) != gang) {

@@ -95,9 +95,9 @@ static struct str lost_text(struct core *core, const struct gang *gang)
         return arena_format(&core->scratch, STR_FMT " on " STR_FMT, STR_ARG(time),
                             STR_ARG(devices));
     }
-    return arena_format(&core->scratch, STR_FMT " of %lld pod%s", STR_ARG(time),
-                        (long long)gang->reservation->count,
-                        gang->reservation->count == 1 ? "" : "s");
+    int64_t pods = reservation_count(gang->reservation);
+    return arena_format(&core->scratch, STR_FMT " of %lld pod%s", STR_ARG(time), (long long)pods,
+                        pods == 1 ? "" : "s");
 }
 
 void past_note_eviction(struct core *core, struct gang *gang, const char *rule,

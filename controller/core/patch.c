@@ -60,22 +60,25 @@ static struct str json_of(struct core *core, const struct schema *schema, const 
 
 /* -- admission -------------------------------------------------------------------------------- */
 
-static struct string_map record_flavors(struct core *core, const struct evaluation *evaluation)
+/* Of the set's resources and of the claims that it names. */
+static struct string_map record_flavors(struct core *core, const struct reserve_request *reserve,
+                                        const struct reserved_set *reserved,
+                                        const struct pod_set *set)
 {
     struct string_map map = {.count = 0};
-    const struct reserve_request *reserve = &evaluation->reserve;
-    uint32_t room = reserve->per_pod.count;
+    uint32_t room = reserved->per_pod.count;
     for (uint32_t c = 0; c < reserve->claim_count; c++) {
         room += reserve->claims[c].charges.count;
     }
     map.items = ARENA_ARRAY(&core->scratch, struct string_pair, room + 1);
-    for (uint32_t i = 0; i < reserve->per_pod.count; i++) {
-        map.items[map.count++] = (struct string_pair){reserve->per_pod.items[i].resource,
-                                                      reserve->per_pod.items[i].flavor};
+    for (uint32_t i = 0; i < reserved->per_pod.count; i++) {
+        map.items[map.count++] = (struct string_pair){reserved->per_pod.items[i].resource,
+                                                      reserved->per_pod.items[i].flavor};
     }
     for (uint32_t c = 0; c < reserve->claim_count; c++) {
         const struct charge_list *charges = &reserve->claims[c].charges;
-        for (uint32_t i = 0; i < charges->count; i++) {
+        bool is_named = pod_set_names_claim(set, reserve->claims[c].key);
+        for (uint32_t i = 0; is_named && i < charges->count; i++) {
             if (!str_is_set(string_map_find(&map, charges->items[i].resource))) {
                 map.items[map.count++] =
                     (struct string_pair){charges->items[i].resource, charges->items[i].flavor};
@@ -100,29 +103,48 @@ static struct resource_list record_requests(struct core *core, const struct char
     return list;
 }
 
+static struct record_restore *restore_of(struct core *core, const struct pod_set *set)
+{
+    struct record_restore *restore = ARENA_NEW(&core->scratch, struct record_restore);
+    *restore = (struct record_restore){.node_selector = set->spec->node_selector,
+                                       .tolerations = set->spec->tolerations,
+                                       .parallelism = {true, set->size.pods}};
+    return restore;
+}
+
 static struct str record_text(struct core *core, struct gang *gang,
                               const struct evaluation *evaluation)
 {
-    const struct pod_spec *spec = gang->shape->sets[0].spec;
-    struct record_restore restore = {.node_selector = spec->node_selector,
-                                     .tolerations = spec->tolerations,
-                                     .parallelism = {true, gang->size.pods}};
-    if (runtime_deadline_to_set(gang).is_set) {
-        restore.active_deadline_seconds = (struct opt_int){true, gang->deadline_ms / 1000};
+    const struct reserve_request *reserve = &evaluation->reserve;
+    const struct shape *shape = gang->shape;
+    struct record_pod_set *sets =
+        ARENA_ARRAY(&core->scratch, struct record_pod_set, shape->set_count);
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        const struct reserved_set *reserved = &reserve->sets[s];
+        sets[s] = (struct record_pod_set){
+            .name = reserved->name,
+            .count = {true, reserved->count},
+            .flavors = record_flavors(core, reserve, reserved, &shape->sets[s]),
+            .requests = record_requests(core, &reserved->per_pod),
+            .restore = shape->set_count == 1 ? NULL : restore_of(core, &shape->sets[s])};
     }
-    struct record_pod_set set = {.name = STR("main"),
-                                 .count = {true, evaluation->reserve.count},
-                                 .flavors = record_flavors(core, evaluation),
-                                 .requests = record_requests(core, &evaluation->reserve.per_pod)};
-    struct admission_record record = {.queue = gang->queue->name,
-                                      .at = {true, core->now_ms},
-                                      .priority = {true, gang->priority},
-                                      .pod_sets = {.items = &set, .count = 1},
-                                      .restore = &restore};
+    struct admission_record record = {
+        .queue = gang->queue->name,
+        .at = {true, core->now_ms},
+        .priority = {true, gang->priority},
+        .pod_sets = {.items = sets, .count = shape->set_count},
+        .restore = shape->set_count > 1 ? NULL : restore_of(core, &shape->sets[0])};
+    if (runtime_deadline_to_set(gang).is_set) {
+        struct record_restore *restore = record.restore;
+        if (restore == NULL) {
+            record.restore = restore = ARENA_NEW(&core->scratch, struct record_restore);
+        }
+        restore->active_deadline_seconds = (struct opt_int){true, gang->deadline_ms / 1000};
+    }
     return json_of(core, &admission_record_schema, &record);
 }
 
-static void add_selector(struct core *core, struct job_patch *patch, struct str key,
+static void add_selector(struct core *core, struct template_patch *patch, struct str key,
                          struct str value, uint32_t *capacity)
 {
     struct string_map *map = &patch->node_selector;
@@ -155,7 +177,7 @@ static struct toleration copy_toleration(struct arena *arena, const struct toler
     return copy;
 }
 
-static void append_tolerations(struct core *core, struct job_patch *patch,
+static void append_tolerations(struct core *core, struct template_patch *patch,
                                const struct toleration_list *from, uint32_t *capacity)
 {
     for (uint32_t i = 0; i < from->count; i++) {
@@ -170,32 +192,57 @@ static void append_tolerations(struct core *core, struct job_patch *patch,
 }
 
 /* What steers kube-scheduler to the flavors that were chosen. */
-static void add_directives(struct core *core, const struct gang *gang,
-                           const struct evaluation *evaluation, struct job_patch *patch)
+static void add_directives(struct core *core, const struct pod_set *set,
+                           const struct set_choice *choice, struct template_patch *patch)
 {
     uint32_t selector_capacity = 0;
     uint32_t toleration_capacity = 0;
     bool adds_tolerations = false;
-    for (uint32_t f = 0; f < evaluation->flavor_count; f++) {
-        const struct resource_flavor_spec *flavor = &evaluation->flavors[f]->spec;
+    for (uint32_t f = 0; f < choice->flavor_count; f++) {
+        const struct resource_flavor_spec *flavor = &choice->flavors[f]->spec;
         for (uint32_t i = 0; i < flavor->node_labels.count; i++) {
             add_selector(core, patch, flavor->node_labels.items[i].key,
                          flavor->node_labels.items[i].value, &selector_capacity);
         }
         adds_tolerations = adds_tolerations || flavor->tolerations.count > 0;
     }
-    if (str_is_set(evaluation->pin)) {
-        add_selector(core, patch, STR(LABEL_HOSTNAME), evaluation->pin, &selector_capacity);
+    if (str_is_set(choice->pin)) {
+        add_selector(core, patch, STR(LABEL_HOSTNAME), choice->pin, &selector_capacity);
     }
     if (adds_tolerations) {
         patch->sets_tolerations = true;
-        append_tolerations(core, patch, &gang->shape->sets[0].spec->tolerations,
-                           &toleration_capacity);
-        for (uint32_t f = 0; f < evaluation->flavor_count; f++) {
-            append_tolerations(core, patch, &evaluation->flavors[f]->spec.tolerations,
+        append_tolerations(core, patch, &set->spec->tolerations, &toleration_capacity);
+        for (uint32_t f = 0; f < choice->flavor_count; f++) {
+            append_tolerations(core, patch, &choice->flavors[f]->spec.tolerations,
                                &toleration_capacity);
         }
     }
+}
+
+/* One per pod set, in the shape's order. */
+static void add_templates(struct core *core, const struct gang *gang, struct job_patch *patch)
+{
+    struct arena *arena = core->out->arena;
+    patch->template_count = gang->shape->set_count;
+    patch->templates = ARENA_ARRAY(arena, struct template_patch, patch->template_count);
+    for (uint32_t s = 0; s < patch->template_count; s++) {
+        patch->templates[s].pod_set = arena_copy_str(arena, gang->shape->sets[s].name);
+    }
+}
+
+static void admit_set(struct core *core, const struct gang *gang, uint32_t s,
+                      const struct evaluation *evaluation, struct template_patch *patch)
+{
+    const struct pod_set *set = &gang->shape->sets[s];
+    struct gang_set *own = gang_set_find(gang, set->name);
+    int64_t count = evaluation->reserve.sets[s].count;
+    if (count < set->size.pods) {
+        patch->parallelism = (struct opt_int){true, count};
+        patch->sets_completions = own->is_elastic_index;
+    }
+    add_directives(core, set, &evaluation->sets[s], patch);
+    string_map_drop(&own->admit_selector);
+    own->admit_selector = string_map_own(&patch->node_selector);
 }
 
 void patch_admit(struct core *core, struct gang *gang, const struct evaluation *evaluation)
@@ -212,14 +259,11 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
     patch->record = record_text(core, gang, evaluation);
     patch->removes_suspended = gang->suspended != NULL;
     patch->removes_checkpoint = gang->request_ms != 0;
-    if (evaluation->reserve.count < gang->size.pods) {
-        patch->parallelism = (struct opt_int){true, evaluation->reserve.count};
-        patch->sets_completions = gang->is_elastic_index;
+    add_templates(core, gang, patch);
+    for (uint32_t s = 0; s < patch->template_count; s++) {
+        admit_set(core, gang, s, evaluation, &patch->templates[s]);
     }
     patch->deadline_seconds = runtime_deadline_to_set(gang);
-    add_directives(core, gang, evaluation, patch);
-    string_map_drop(&gang->admit_selector);
-    gang->admit_selector = string_map_own(&patch->node_selector);
     core->cost.gangs_admitted++;
     gang_set_state(core, gang, GANG_ADMITTED, NULL);
     gang_mark_unbound(core, gang);
@@ -295,11 +339,12 @@ void patch_checkpoint(struct core *core, struct gang *gang, struct str since, st
     patch->removes_checkpoint = !str_is_set(since);
 }
 
-static void restore_selector(struct core *core, const struct gang *gang, struct job_patch *patch)
+static void restore_selector(struct core *core, const struct gang_set *own,
+                             const struct pod_set *set, struct template_patch *patch)
 {
     uint32_t capacity = 0;
-    const struct string_map *now = &gang->template_selector;
-    const struct string_map *before = &gang->shape->sets[0].spec->node_selector;
+    const struct string_map *now = &own->template_selector;
+    const struct string_map *before = &set->spec->node_selector;
     for (uint32_t i = 0; i < now->count; i++) {
         struct str wanted = string_map_find(before, now->items[i].key);
         if (!str_is_set(wanted) || !str_eq(wanted, now->items[i].value)) {
@@ -308,16 +353,31 @@ static void restore_selector(struct core *core, const struct gang *gang, struct 
     }
 }
 
-/* After a partial admission the Job asks for all its pods again. */
-static void restore_parallelism(const struct gang *gang, struct job_patch *patch)
+/* After a partial admission the set asks for all its pods again. */
+static void restore_parallelism(const struct gang *gang, const struct gang_set *own,
+                                struct template_patch *patch)
 {
-    const struct record_restore *restore = gang->record == NULL ? NULL : gang->record->restore;
+    const struct record_pod_set *record = record_set(gang->record, own->name);
+    const struct record_restore *restore = record_restore(gang->record, own->name);
     if (restore == NULL || !restore->parallelism.is_set ||
-        restore->parallelism.value <= gang->record->pod_sets.items[0].count.value) {
+        restore->parallelism.value <= record->count.value) {
         return;
     }
     patch->parallelism = restore->parallelism;
-    patch->sets_completions = gang->is_elastic_index;
+    patch->sets_completions = own->is_elastic_index;
+}
+
+static void restore_set(struct core *core, const struct gang *gang, const struct pod_set *set,
+                        struct template_patch *patch)
+{
+    const struct gang_set *own = gang_set_find(gang, set->name);
+    restore_selector(core, own, set, patch);
+    restore_parallelism(gang, own, patch);
+    if (own->template_tolerations != set->spec->tolerations.count) {
+        uint32_t capacity = 0;
+        patch->sets_tolerations = true;
+        append_tolerations(core, patch, &set->spec->tolerations, &capacity);
+    }
 }
 
 /* The Job's own deadline again, where ours was lower. */
@@ -340,13 +400,10 @@ void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
     patch->removes_suspended = gang->suspended != NULL;
     patch->removes_checkpoint = gang->request_ms != 0;
     patch->sets_hold = sets_hold;
-    restore_selector(core, gang, patch);
-    restore_parallelism(gang, patch);
     restore_deadline(gang, patch);
-    if (gang->template_tolerations != gang->shape->sets[0].spec->tolerations.count) {
-        uint32_t capacity = 0;
-        patch->sets_tolerations = true;
-        append_tolerations(core, patch, &gang->shape->sets[0].spec->tolerations, &capacity);
+    add_templates(core, gang, patch);
+    for (uint32_t s = 0; s < patch->template_count; s++) {
+        restore_set(core, gang, &gang->shape->sets[s], &patch->templates[s]);
     }
 }
 
@@ -386,7 +443,7 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
 {
     gang->write_effect_id = 0;
     if (done->outcome != EFFECT_OK) {
-        string_map_drop(&gang->admit_selector);
+        gang_sets_forget_patch(gang);
     }
     gang_show(core, gang);
     int64_t version = 0;

@@ -217,6 +217,7 @@ static void pod_free(struct core *core, struct pod_state *pod)
     vector_deinit(&pod->amounts);
     str_drop(&pod->uid);
     str_drop(&pod->key);
+    str_drop(&pod->pod_set);
     mem_free(pod);
 }
 
@@ -250,6 +251,8 @@ struct rc pod_apply(struct core *core, const struct pod *object, struct err *err
     if (!str_is_empty(object->spec.node_name) && !pod->is_terminal) {
         pod_link_node(core, pod, object->spec.node_name);
     }
+    str_drop(&pod->pod_set);
+    pod->pod_set = str_own(string_map_get(&object->meta.labels, LABEL_POD_SET));
     pod_link_group(core, pod, job_of(object));
     pod_read_claims(core, pod, object);
     pod_read_ports(pod, object);

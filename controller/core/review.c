@@ -13,11 +13,6 @@
 
 /* -- after a restart -------------------------------------------------------------------------- */
 
-static struct str record_flavor(const struct admission_record *record, struct str resource)
-{
-    return string_map_find(&record->pod_sets.items[0].flavors, resource);
-}
-
 static void add_charge(struct charge_list *list, struct str flavor, struct str resource,
                        int64_t amount)
 {
@@ -27,68 +22,94 @@ static void add_charge(struct charge_list *list, struct str flavor, struct str r
     }
 }
 
-/* What the record says that one pod was charged. */
-static void charges_of_record(const struct admission_record *record, struct charge_list *list)
+/* What the record says that one pod of the set was charged. */
+static void charges_of_record(const struct record_pod_set *record, struct charge_list *list)
 {
-    const struct resource_list *requests = &record->pod_sets.items[0].requests;
-    for (uint32_t i = 0; i < requests->count; i++) {
-        struct str name = requests->items[i].name;
-        add_charge(list, record_flavor(record, name), name,
-                   resource_amount_from_quantity(name, requests->items[i].value, true));
+    for (uint32_t i = 0; i < record->requests.count; i++) {
+        struct str name = record->requests.items[i].name;
+        add_charge(list, string_map_find(&record->flavors, name), name,
+                   resource_amount_from_quantity(name, record->requests.items[i].value, true));
     }
 }
 
 /* A record without amounts: they are what the template asks. */
-static void charges_of_set(const struct admission_record *record, const struct pod_set *set,
+static void charges_of_set(const struct record_pod_set *record, const struct pod_set *set,
                            struct charge_list *list)
 {
     for (uint32_t i = 0; i < set->per_pod.count; i++) {
         struct str name = set->per_pod.items[i].resource;
-        add_charge(list, record_flavor(record, name), name,
+        add_charge(list, string_map_find(&record->flavors, name), name,
                    i128_clamp(set->per_pod.items[i].value));
     }
     for (uint32_t i = 0; i < set->device_count; i++) {
         struct str name = set->devices[i].profile->class_name;
-        add_charge(list, record_flavor(record, name), name, set->devices[i].count);
+        add_charge(list, string_map_find(&record->flavors, name), name, set->devices[i].count);
     }
-    add_charge(list, record_flavor(record, STR(RESOURCE_PODS)), STR(RESOURCE_PODS), 1);
+    add_charge(list, string_map_get(&record->flavors, RESOURCE_PODS), STR(RESOURCE_PODS), 1);
+}
+
+static void adopt_claim(struct core *core, const struct record_pod_set *record,
+                        const struct shared_claim_demand *claim, struct reserve_request *request,
+                        struct claim_charge *claims)
+{
+    for (uint32_t i = 0; i < request->claim_count; i++) {
+        if (str_eq(claims[i].key, claim->claim->key)) {
+            return; /* the set in front is charged for it */
+        }
+    }
+    struct claim_charge *charge = &claims[request->claim_count++];
+    charge->key = claim->claim->key;
+    charge->charges.items = ARENA_ARRAY(&core->scratch, struct charge, claim->request_count + 1);
+    for (uint32_t i = 0; i < claim->request_count; i++) {
+        struct str name = claim->requests[i].profile->class_name;
+        add_charge(&charge->charges, string_map_find(&record->flavors, name), name,
+                   claim->requests[i].count);
+    }
 }
 
 static void adopt_claims(struct core *core, const struct gang *gang,
                          struct reserve_request *request)
 {
-    const struct pod_set *set = &gang->shape->sets[0];
-    struct claim_charge *claims =
-        ARENA_ARRAY(&core->scratch, struct claim_charge, set->claim_count + 1);
-    for (uint32_t c = 0; c < set->claim_count; c++) {
-        const struct shared_claim_demand *claim = &set->claims[c];
-        claims[c].key = claim->claim->key;
-        claims[c].charges.items =
-            ARENA_ARRAY(&core->scratch, struct charge, claim->request_count + 1);
-        for (uint32_t i = 0; i < claim->request_count; i++) {
-            struct str name = claim->requests[i].profile->class_name;
-            add_charge(&claims[c].charges, record_flavor(gang->record, name), name,
-                       claim->requests[i].count);
+    const struct shape *shape = gang->shape;
+    uint32_t room = 0;
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        room += shape->sets[s].claim_count;
+    }
+    struct claim_charge *claims = ARENA_ARRAY(&core->scratch, struct claim_charge, room + 1);
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        const struct record_pod_set *record = record_set(gang->record, shape->sets[s].name);
+        for (uint32_t c = 0; record != NULL && c < shape->sets[s].claim_count; c++) {
+            adopt_claim(core, record, &shape->sets[s].claims[c], request, claims);
         }
     }
     request->claims = claims;
-    request->claim_count = set->claim_count;
+}
+
+static void adopt_set(struct core *core, const struct gang *gang,
+                      const struct record_pod_set *record, struct reserved_set *reserved)
+{
+    const struct pod_set *set = pod_set_find(gang->shape, record->name);
+    uint32_t room = record->requests.count + 2;
+    room += set == NULL ? 0 : set->per_pod.count + set->device_count;
+    reserved->name = record->name;
+    reserved->count = record->count.value;
+    reserved->per_pod.items = ARENA_ARRAY(&core->scratch, struct charge, room);
+    if (record->requests.count > 0) {
+        charges_of_record(record, &reserved->per_pod);
+    } else if (set != NULL) {
+        charges_of_set(record, set, &reserved->per_pod);
+    }
 }
 
 void gang_adopt(struct core *core, struct gang *gang)
 {
     const struct admission_record *record = gang->record;
     shape_resolve(core, gang->shape);
-    const struct pod_set *set = &gang->shape->sets[0];
     struct reserve_request request = {.queue = queue_get(core, record->queue),
-                                      .count = record->pod_sets.items[0].count.value};
-    uint32_t room =
-        record->pod_sets.items[0].requests.count + set->per_pod.count + set->device_count + 2;
-    request.per_pod.items = ARENA_ARRAY(&core->scratch, struct charge, room);
-    if (record->pod_sets.items[0].requests.count > 0) {
-        charges_of_record(record, &request.per_pod);
-    } else {
-        charges_of_set(record, set, &request.per_pod);
+                                      .set_count = record->pod_sets.count};
+    request.sets = ARENA_ARRAY(&core->scratch, struct reserved_set, request.set_count);
+    for (uint32_t s = 0; s < request.set_count; s++) {
+        adopt_set(core, gang, &record->pod_sets.items[s], &request.sets[s]);
     }
     adopt_claims(core, gang, &request);
     gang->admitted_ms = record->at.ms;
@@ -97,37 +118,58 @@ void gang_adopt(struct core *core, struct gang *gang)
 
 /* -- running ---------------------------------------------------------------------------------- */
 
+/* What is given back for good: the room of pods that have succeeded, or that the object doesn't ask
+ * for any more, set by set. A pod that still runs is still charged. */
 static void review_resize(struct core *core, struct gang *gang)
 {
-    int64_t wanted = gang->size.pods;
-    int64_t held = gang->reservation->count;
-    int64_t live = (int64_t)gang->live_pods;
-    int64_t kept = wanted > live ? wanted : live; /* a pod that still runs is still charged */
-    if (kept < held && !str_is_set(gang->invalid)) {
-        ledger_resize(core, gang, kept);
+    bool is_changed = false;
+    for (uint32_t s = 0; s < gang->set_count && !str_is_set(gang->invalid); s++) {
+        const struct gang_set *set = &gang->sets[s];
+        struct reserved_set *reserved = reservation_set(gang->reservation, set->name);
+        int64_t live = (int64_t)set->live_pods;
+        int64_t kept = set->size.pods > live ? set->size.pods : live;
+        if (reserved != NULL && kept < reserved->count) {
+            ledger_resize(core, gang, reserved, kept);
+            is_changed = true;
+        }
+    }
+    if (is_changed) {
         gang_mark_unbound(core, gang);
         gang_show(core, gang);
     }
 }
 
-static bool review_growth(struct core *core, struct gang *gang)
+/* The set that asks for more than was admitted, or NULL; what is given back isn't taken again. */
+static const struct gang_set *grown_set(const struct gang *gang, int64_t *ret_admitted)
 {
-    int64_t admitted = gang->reservation->count; /* what is given back isn't taken again */
-    if (str_is_set(gang->invalid) || gang->size.pods <= admitted) {
-        return false;
+    for (uint32_t s = 0; s < gang->set_count; s++) {
+        const struct reserved_set *reserved =
+            reservation_set(gang->reservation, gang->sets[s].name);
+        *ret_admitted = reserved == NULL ? 0 : reserved->count;
+        if (gang->sets[s].size.pods > *ret_admitted) {
+            return &gang->sets[s];
+        }
     }
-    struct str why = arena_format(&core->scratch,
-                                  "spec.parallelism now asks for %lld pods and %lld were admitted; "
-                                  "the gang starts again when there is room for all",
-                                  (long long)gang->size.pods, (long long)admitted);
-    patch_suspend(core, gang, "Resized", why);
-    return true;
+    return NULL;
 }
 
-/* Manifests may hold a Job without its pods; its own status is what is known of them then. */
-static int64_t ready_pods(const struct gang *gang)
+static bool review_growth(struct core *core, struct gang *gang)
 {
-    return gang->pods->pods == NULL ? gang->ready : (int64_t)gang->ready_pods;
+    int64_t admitted = 0;
+    const struct gang_set *grown = str_is_set(gang->invalid) ? NULL : grown_set(gang, &admitted);
+    if (grown == NULL) {
+        return false;
+    }
+    struct str which = gang->set_count > 1 ? arena_format(&core->scratch, " in pod set " STR_FMT,
+                                                          STR_ARG(grown->name))
+                                           : STR("");
+    struct str why =
+        arena_format(&core->scratch,
+                     "spec.parallelism now asks for %lld pods" STR_FMT " and %lld were admitted; "
+                     "the gang starts again when there is room for all",
+                     (long long)grown->size.pods, STR_ARG(which), (long long)admitted);
+    patch_suspend(core, gang, "Resized", why);
+    return true;
 }
 
 /* The pods of a large gang come one by one: how many are ready is told now and then. When to look
@@ -154,7 +196,7 @@ static int64_t tell_progress(struct core *core, struct gang *gang, int64_t due_m
 static void review_readiness(struct core *core, struct gang *gang)
 {
     /* min_count is of the pods still to finish, so those that succeeded count as ready. */
-    if (ready_pods(gang) >= gang->size.min_count) {
+    if (gang_is_whole(gang)) {
         if (gang->state == GANG_ADMITTED && gang->memory.requeue_count != 0) {
             gang->memory.requeue_count = 0;
             gang->memory.requeue_at_ms = 0;

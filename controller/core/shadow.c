@@ -49,8 +49,11 @@ static void measure_present(struct core *core, struct shadow *shadow, struct sha
         crowd->limits = limits_of(core, &crowd->demand, crowd->pods);
     }
     for (uint32_t i = 0; i < guest_count; i++) {
-        guests[i].limits =
-            guests[i].starts_now ? limits_of(core, &guests[i].demand, guests[i].pods) : NULL;
+        for (uint32_t c = 0; c < guests[i].crowd_count; c++) {
+            struct crowd *crowd = &guests[i].crowds[c];
+            crowd->limits =
+                guests[i].starts_now ? limits_of(core, &crowd->demand, crowd->pods) : NULL;
+        }
     }
 }
 
@@ -58,7 +61,11 @@ struct crowd_list shadow_crowds(struct core *core, const struct crowd_list *prom
 {
     const struct shadow *shadow = shadow_now(core);
     struct crowd_list list = {.is_incomplete = promises->is_incomplete};
-    list.items = ARENA_ARRAY(&core->scratch, struct crowd, promises->count + shadow->count + 1);
+    uint32_t room = promises->count + 1;
+    for (uint32_t i = 0; i < shadow->count; i++) {
+        room += shadow->entries[i].guest == NULL ? 0 : shadow->entries[i].guest->crowd_count;
+    }
+    list.items = ARENA_ARRAY(&core->scratch, struct crowd, room);
     for (uint32_t i = 0; i < promises->count; i++) {
         const struct crowd *before = fit_crowd_find(&shadow->present, &promises->items[i].demand);
         list.items[list.count] = promises->items[i];
@@ -66,9 +73,9 @@ struct crowd_list shadow_crowds(struct core *core, const struct crowd_list *prom
     }
     for (uint32_t i = 0; i < shadow->count; i++) {
         const struct shadow_guest *guest = shadow->entries[i].guest;
-        if (guest != NULL && !shadow->entries[i].is_out && guest->pods > 0) {
-            list.items[list.count++] = (struct crowd){
-                .demand = guest->demand, .pods = guest->pods, .limits = guest->limits};
+        bool is_there = guest != NULL && !shadow->entries[i].is_out;
+        for (uint32_t c = 0; is_there && c < guest->crowd_count; c++) {
+            list.items[list.count++] = guest->crowds[c];
         }
     }
     return list;

@@ -9,13 +9,12 @@
 #include "internal.h"
 
 struct shadow_guest {
-    struct pod_demand demand;
-    int64_t pods;
+    struct crowd *crowds; /* borrowed; its pod sets, none where room doesn't matter */
+    uint32_t crowd_count;
     struct quota_node *node;    /* its queue's */
     struct charge_list charges; /* borrowed; all that it takes */
     int64_t until_ms;           /* INT64_MAX: nobody says */
-    bool starts_now;       /* in the room that is there now; else wherever there will be some */
-    const int64_t *limits; /* filled by shadow_open(); see struct crowd */
+    bool starts_now; /* in the room that is there now; else wherever there will be some */
 };
 
 struct shadow_entry {

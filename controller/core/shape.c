@@ -6,19 +6,38 @@
 
 static struct str shape_key(struct core *core, const struct shape_input *input)
 {
-    struct json_writer *writer = json_writer_new();
-    encode_object(writer, &pod_spec_schema, input->spec);
     struct text text;
     text_init(&text, &core->scratch, 2 * DECODE_OBJECT_MAX_BYTES);
-    text_addf(&text, STR_FMT "/" STR_FMT " %lld/%lld%s ", STR_ARG(input->queue->name),
-              STR_ARG(input->namespace_name), (long long)input->size.min_count,
-              (long long)input->size.pods, input->size.is_partial_allowed ? "p" : "");
+    text_addf(&text, STR_FMT "/" STR_FMT, STR_ARG(input->queue->name),
+              STR_ARG(input->namespace_name));
     if (input->stated_runtime_ms != 0) { /* a shorter one may go before where others can't */
-        text_addf(&text, "%lldms ", (long long)input->stated_runtime_ms);
+        text_addf(&text, " %lldms", (long long)input->stated_runtime_ms);
     }
-    text_add(&text, json_writer_text(writer));
-    json_writer_free(writer);
+    for (uint32_t s = 0; s < input->set_count; s++) {
+        const struct shape_input_set *set = &input->sets[s];
+        struct json_writer *writer = json_writer_new();
+        encode_object(writer, &pod_spec_schema, set->spec);
+        text_addf(&text, " " STR_FMT " %lld/%lld%s ", STR_ARG(set->name),
+                  (long long)set->size.min_count, (long long)set->size.pods,
+                  set->size.is_partial_allowed ? "p" : "");
+        text_add(&text, json_writer_text(writer));
+        json_writer_free(writer);
+    }
     return text_str(&text);
+}
+
+static void shape_add_sets(struct shape *shape, const struct shape_input *input)
+{
+    shape->sets = mem_zalloc(input->set_count * sizeof(struct pod_set));
+    shape->set_count = input->set_count;
+    for (uint32_t s = 0; s < input->set_count; s++) {
+        const struct shape_input_set *from = &input->sets[s];
+        shape->sets[s] = (struct pod_set){.shape = shape,
+                                          .name = str_own(from->name),
+                                          .spec = object_clone(&pod_spec_schema, from->spec),
+                                          .size = from->size};
+        gang_size_add(&shape->size, &from->size);
+    }
 }
 
 struct shape *shape_use(struct core *core, const struct shape_input *input)
@@ -31,12 +50,7 @@ struct shape *shape_use(struct core *core, const struct shape_input *input)
         shape->key = str_own(key);
         shape->queue = input->queue;
         shape->namespace_name = str_own(input->namespace_name);
-        shape->sets = MEM_NEW(struct pod_set);
-        shape->set_count = 1;
-        shape->sets[0] = (struct pod_set){.shape = shape,
-                                          .name = str_own(STR("main")),
-                                          .spec = object_clone(&pod_spec_schema, input->spec),
-                                          .size = input->size};
+        shape_add_sets(shape, input);
         shape->stated_runtime_ms = input->stated_runtime_ms;
         RB_INIT(&shape->gangs);
         shape->next_in_queue = input->queue->shapes;

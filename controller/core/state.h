@@ -5,6 +5,7 @@
  * lists order. */
 #pragma once
 
+#include "ledger.h"
 #include "supply.h"
 #include "told.h"
 
@@ -12,6 +13,7 @@
 
 #define LABEL_QUEUE                 "tallyman.dev/queue"
 #define LABEL_PRIORITY_CLASS        "tallyman.dev/priority-class"
+#define LABEL_POD_SET               "tallyman.dev/pod-set" /* absent: the first set's */
 #define ANNOTATION_ADMISSION        "tallyman.dev/admission"
 #define ANNOTATION_SUSPENDED        "tallyman.dev/suspended"
 #define ANNOTATION_HOLD             "tallyman.dev/hold"
@@ -23,6 +25,7 @@
 #define QUEUE_FINALIZER             "tallyman.dev/in-use"
 #define FLAVOR_DEFAULT              "default"
 #define RESOURCE_PODS               "pods"
+#define POD_SET_MAIN                "main" /* the only set of a Job */
 
 #define ADMISSION_ID_BIT (1ull << 62)
 
@@ -35,6 +38,7 @@ struct gang;
 struct shape;
 struct reach;
 struct bookings;
+struct gang_input;
 
 RB_HEAD(gang_tree, gang);       /* a queue's, linked by in_queue */
 RB_HEAD(shape_gang_tree, gang); /* a shape's, linked by in_shape */
@@ -197,6 +201,7 @@ struct shape {
     struct pod_set *sets;      /* owned; 1 to POD_SETS_MAX, in the order of the gang's object */
     uint32_t set_count;
     int64_t stated_runtime_ms;    /* of each of its gangs; see runtime_stated_ms() */
+    struct gang_size size;        /* of all sets together */
     struct shape_gang_tree gangs; /* that wait, in queue order */
     uint32_t users;               /* gangs of any state */
     uint64_t judged_in;           /* the pass of its last evaluation */
@@ -212,42 +217,6 @@ struct shape {
     uint64_t advised_in;      /* the pass that it is of */
 };
 
-/* What a gang's reservation takes from one account. */
-struct charge {
-    struct str flavor;   /* owned */
-    struct str resource; /* owned */
-    int64_t amount;      /* per pod, or of a shared claim as a whole */
-};
-
-struct charge_list {
-    struct charge *items;
-    uint32_t count;
-};
-
-/* A named claim that a gang holds, with what it would be charged for it. */
-struct claim_hold {
-    struct str key; /* owned; "namespace/name" */
-    struct charge_list charges;
-    struct gang *gang;
-    struct claim_hold *next_holder; /* in order of admission; the first one pays */
-};
-
-/* All that hold one claim. */
-struct held_claim {
-    struct str key; /* owned */
-    UT_hash_handle hh;
-    struct claim_hold *holders; /* never NULL */
-};
-
-/* The ledger's only entry: (job uid) -> what it holds. */
-struct reservation {
-    struct queue_state *queue;
-    struct charge_list per_pod;
-    int64_t count;             /* pods that are charged */
-    struct claim_hold *claims; /* owned array */
-    uint32_t claim_count;
-};
-
 enum gang_state {
     GANG_PENDING = 1,
     GANG_HELD,
@@ -256,6 +225,19 @@ enum gang_state {
     GANG_SUSPENDING,
     GANG_FINISHED,
     GANG_RESERVED, /* its victims are stopping; what comes free is its own */
+};
+
+/* One pod set of a gang, as its object was last seen, and its pods. */
+struct gang_set {
+    struct str name; /* owned */
+    struct gang_size size;
+    bool is_elastic_index; /* Indexed, and completions equals parallelism: both change together */
+    struct string_map admit_selector; /* owned; what our PATCH adds, until the watch has shown it */
+    struct string_map template_selector; /* owned; nodeSelector as it stands on the object */
+    uint32_t template_tolerations;       /* how many stand on the object */
+    uint32_t live_pods;                  /* not terminal */
+    uint32_t settled_pods;               /* live, and nothing of them is promised any more */
+    uint32_t ready_pods;
 };
 
 struct gang {
@@ -282,8 +264,10 @@ struct gang {
     struct str priority_class; /* owned; what its priority comes from */
     bool is_class_missing;     /* the API server would refuse its pods */
     int64_t created_ms;
-    int64_t order_ms; /* place in the queue: creation, or the last failed start */
-    struct gang_size size;
+    int64_t order_ms;      /* place in the queue: creation, or the last failed start */
+    struct gang_set *sets; /* owned; in the object's order, named as the shape's */
+    uint32_t set_count;
+    struct gang_size size;  /* of all sets together */
     int64_t max_runtime_ms; /* annotation max-runtime; 0: none */
     int64_t deadline_ms;    /* activeDeadlineSeconds, as its user set it; 0: none */
 
@@ -305,15 +289,11 @@ struct gang {
     struct str version_text;            /* owned */
     struct admission_record *record;    /* owned clone; NULL: none */
     struct suspended_record *suspended; /* owned clone; NULL: none */
-    struct string_map admit_selector; /* owned; what our PATCH adds, until the watch has shown it */
-    struct string_map template_selector; /* owned; nodeSelector as it stands on the Job */
-    bool is_elastic_index; /* Indexed, and completions equals parallelism: both change together */
-    uint32_t template_tolerations; /* how many stand on the Job */
 
     struct pod_group *pods; /* never NULL */
     uint32_t lost_pods;     /* die on a dead node, and hold no quota any more */
-    uint32_t live_pods;     /* not terminal */
-    uint32_t settled_pods;  /* live, and nothing of them is promised any more */
+    uint32_t live_pods;     /* of all sets, as the next two */
+    uint32_t settled_pods;
     uint32_t ready_pods;
     int64_t promised_pods;           /* as last marked; see gang_mark_unbound() */
     int64_t promise_settled_pods;    /* settled_pods then */
@@ -430,6 +410,9 @@ struct core {
     struct claim_state *claims;
     struct held_claim *held_claims;
     struct device_profile *profiles;
+    /* How the sets of a gang are read from its object; see gang_input.h. */
+    struct rc (*read_gang)(struct arena *arena, const struct job *job, struct gang_input *ret_input,
+                           struct err *err);
     struct gang *gangs;
     struct gang *gangs_by_key;
     struct gang_order_tree gang_order;

@@ -48,6 +48,7 @@ struct pod_state {
     UT_hash_handle hh;
     struct str key;          /* owned; "namespace/name" */
     struct pod_group *group; /* of its Job; NULL: no Job controls it */
+    struct str pod_set;      /* owned; absent: the first set of its gang */
     struct pod_state *next_in_group;
     struct node_state *node; /* borrowed; NULL: not bound */
     struct pod_state *next_on_node;

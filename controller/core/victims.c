@@ -52,14 +52,25 @@ static bool is_needed(const struct quota_probe *needs, const struct charge *char
 
 /* Whether the node uses more than its own quota of anything that the victim holds there and the
  * gang needs (`needs` NULL: of anything). */
-static bool is_borrowing(const struct quota_node *node, const struct gang *victim,
-                         const struct quota_probe *needs)
+static bool is_set_borrowing(const struct quota_node *node, const struct reserved_set *set,
+                             const struct quota_probe *needs)
 {
-    for (uint32_t i = 0; i < victim->reservation->per_pod.count; i++) {
-        const struct charge *charge = &victim->reservation->per_pod.items[i];
+    for (uint32_t i = 0; i < set->per_pod.count; i++) {
+        const struct charge *charge = &set->per_pod.items[i];
         const struct quota_cell *cell = quota_cell_find(node, charge->flavor, charge->resource);
         bool is_over = cell != NULL && cell->used > cell->subtree;
         if (is_over && (needs == NULL || is_needed(needs, charge))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_borrowing(const struct quota_node *node, const struct gang *victim,
+                         const struct quota_probe *needs)
+{
+    for (uint32_t s = 0; s < victim->reservation->set_count; s++) {
+        if (is_set_borrowing(node, &victim->reservation->sets[s], needs)) {
             return true;
         }
     }
@@ -154,13 +165,7 @@ static bool is_candidate(const struct core *core, struct gang *gang, struct gang
 
 static i128 lost_work(const struct core *core, const struct gang *victim)
 {
-    i128 devices = 0;
-    for (uint32_t i = 0; i < victim->reservation->per_pod.count; i++) {
-        const struct charge *charge = &victim->reservation->per_pod.items[i];
-        if (resource_is_device(charge->resource)) {
-            devices += (i128)charge->amount * victim->reservation->count;
-        }
-    }
+    i128 devices = reservation_devices(victim->reservation);
     int64_t since_ms =
         victim->checkpoint_ms > victim->admitted_ms ? victim->checkpoint_ms : victim->admitted_ms;
     int64_t run_ms = core->now_ms > since_ms ? core->now_ms - since_ms : 0;

@@ -255,15 +255,34 @@ static bool takes_by_rule(const struct fair *fair, struct gang *victim)
     return is_initial;
 }
 
-static struct quota_probe probe_of(struct core *core, const struct charge_list *charges,
-                                   int64_t times)
+/* Each account once, whichever sets draw on it. */
+static void probe_add(struct quota_probe *probe, const struct charge *charge, int64_t times)
 {
-    struct quota_probe probe = {.count = charges->count};
-    probe.items = ARENA_ARRAY(&core->scratch, struct probe_item, charges->count + 1);
-    for (uint32_t i = 0; i < charges->count; i++) {
-        probe.items[i] = (struct probe_item){.flavor = charges->items[i].flavor,
-                                             .resource = charges->items[i].resource,
-                                             .asked = (i128)charges->items[i].amount * times};
+    uint32_t at = 0;
+    while (at < probe->count && !(str_eq(probe->items[at].flavor, charge->flavor) &&
+                                  str_eq(probe->items[at].resource, charge->resource))) {
+        at++;
+    }
+    if (at == probe->count) {
+        probe->items[probe->count++] =
+            (struct probe_item){.flavor = charge->flavor, .resource = charge->resource};
+    }
+    probe->items[at].asked += (i128)charge->amount * times;
+}
+
+static struct quota_probe probe_of(struct core *core, const struct reserved_set *sets,
+                                   uint32_t set_count)
+{
+    uint32_t room = 0;
+    for (uint32_t s = 0; s < set_count; s++) {
+        room += sets[s].per_pod.count;
+    }
+    struct quota_probe probe = {.count = 0};
+    probe.items = ARENA_ARRAY(&core->scratch, struct probe_item, room + 1);
+    for (uint32_t s = 0; s < set_count; s++) {
+        for (uint32_t i = 0; i < sets[s].per_pod.count; i++) {
+            probe_add(&probe, &sets[s].per_pod.items[i], sets[s].count);
+        }
     }
     return probe;
 }
@@ -297,7 +316,7 @@ static bool could_take(const struct fair *fair, const struct gang *other,
 static bool could_turn_back(const struct fair *fair, const struct gang *victim)
 {
     const struct reservation *held = victim->reservation;
-    struct quota_probe back = probe_of(fair->core, &held->per_pod, held->count);
+    struct quota_probe back = probe_of(fair->core, held->sets, held->set_count);
     return could_take(fair, victim, &held->queue->node, &back);
 }
 
@@ -432,7 +451,7 @@ bool victims_find_fair(struct core *core, const struct search *search,
         for (uint32_t i = 0; i < all.count; i++) {
             whatif_put_back(core, all.items[i]);
         }
-        fair.ask = probe_of(core, &evaluation->reserve.per_pod, evaluation->reserve.count);
+        fair.ask = probe_of(core, evaluation->reserve.sets, evaluation->reserve.set_count);
         note_shares(&fair);
         for (uint32_t i = 0; i < all.count; i++) {
             whatif_take_out(core, all.items[i]);

@@ -60,6 +60,19 @@ void wake_all(struct core *core, uint32_t bits)
     }
 }
 
+/* For a pod of one of its sets. */
+static bool has_room_for_one(struct core *core, const struct shape *shape, struct node_state *node)
+{
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        const struct pod_set *set = &shape->sets[s];
+        struct pod_demand demand = {.set = set, .node_selector = &set->node_selector};
+        if (fit_node_has_room(core, &demand, node)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void wake_for_node(struct core *core, struct node_state *node)
 {
     struct queue_state *queue;
@@ -68,9 +81,7 @@ void wake_for_node(struct core *core, struct node_state *node)
             if ((shape->verdict.waits_for & WAIT_CLUSTER) == 0 || shape->is_ready) {
                 continue;
             }
-            const struct pod_set *set = &shape->sets[0];
-            struct pod_demand demand = {.set = set, .node_selector = &set->node_selector};
-            if (!shape->is_resolved || fit_node_has_room(core, &demand, node)) {
+            if (!shape->is_resolved || has_room_for_one(core, shape, node)) {
                 wake_shape(core, shape);
             }
         }

@@ -17,10 +17,13 @@ void whatif_begin(struct core *core)
 static void quota_without(struct core *core, struct gang *gang, int64_t sign)
 {
     const struct reservation *reservation = gang->reservation;
-    for (uint32_t i = 0; i < reservation->per_pod.count; i++) {
-        const struct charge *charge = &reservation->per_pod.items[i];
-        quota_use(&reservation->queue->node, charge->flavor, charge->resource,
-                  (i128)charge->amount * reservation->count * sign);
+    for (uint32_t s = 0; s < reservation->set_count; s++) {
+        const struct reserved_set *set = &reservation->sets[s];
+        for (uint32_t i = 0; i < set->per_pod.count; i++) {
+            const struct charge *charge = &set->per_pod.items[i];
+            quota_use(&reservation->queue->node, charge->flavor, charge->resource,
+                      (i128)charge->amount * set->count * sign);
+        }
     }
     for (uint32_t c = 0; c < reservation->claim_count; c++) {
         const struct claim_hold *hold = &reservation->claims[c];

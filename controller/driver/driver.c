@@ -118,12 +118,9 @@ void driver_free(struct driver *driver)
 
 /* -- effects to writes ------------------------------------------------------------------------ */
 
-static void copy_patch(struct arena *arena, struct job_patch *patch)
+static void copy_template(struct arena *arena, struct template_patch *patch)
 {
-    patch->record = arena_copy_str(arena, patch->record);
-    patch->suspended = arena_copy_str(arena, patch->suspended);
-    patch->checkpoint_request = arena_copy_str(arena, patch->checkpoint_request);
-    patch->checkpoint_for = arena_copy_str(arena, patch->checkpoint_for);
+    patch->pod_set = arena_copy_str(arena, patch->pod_set);
     struct string_pair *pairs = patch->node_selector.items;
     patch->node_selector.items =
         ARENA_ARRAY(arena, struct string_pair, patch->node_selector.count + 1);
@@ -140,6 +137,20 @@ static void copy_patch(struct arena *arena, struct job_patch *patch)
         copy->op = arena_copy_str(arena, tolerations[i].op);
         copy->value = arena_copy_str(arena, tolerations[i].value);
         copy->effect = arena_copy_str(arena, tolerations[i].effect);
+    }
+}
+
+static void copy_patch(struct arena *arena, struct job_patch *patch)
+{
+    patch->record = arena_copy_str(arena, patch->record);
+    patch->suspended = arena_copy_str(arena, patch->suspended);
+    patch->checkpoint_request = arena_copy_str(arena, patch->checkpoint_request);
+    patch->checkpoint_for = arena_copy_str(arena, patch->checkpoint_for);
+    struct template_patch *templates = patch->templates;
+    patch->templates = ARENA_ARRAY(arena, struct template_patch, patch->template_count + 1);
+    for (uint32_t i = 0; i < patch->template_count; i++) {
+        patch->templates[i] = templates[i];
+        copy_template(arena, &patch->templates[i]);
     }
 }
 

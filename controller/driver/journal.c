@@ -79,9 +79,12 @@ static void describe_patch(struct text *text, const struct effect *effect)
         text_addf(text, " since=" STR_FMT " for=" STR_FMT, STR_ARG(patch->checkpoint_request),
                   STR_ARG(patch->checkpoint_for));
     }
-    for (uint32_t i = 0; i < patch->node_selector.count; i++) {
-        text_addf(text, " " STR_FMT "=" STR_FMT, STR_ARG(patch->node_selector.items[i].key),
-                  STR_ARG(patch->node_selector.items[i].value));
+    for (uint32_t t = 0; t < patch->template_count; t++) {
+        const struct string_map *selector = &patch->templates[t].node_selector;
+        for (uint32_t i = 0; i < selector->count; i++) {
+            text_addf(text, " " STR_FMT "=" STR_FMT, STR_ARG(selector->items[i].key),
+                      STR_ARG(selector->items[i].value));
+        }
     }
     if (patch->sets_hold) {
         text_add(text, STR(" hold"));

@@ -65,7 +65,7 @@ static void render_tolerations(struct json_writer *writer, const struct tolerati
     json_array_end(writer);
 }
 
-static void render_template(struct json_writer *writer, const struct job_patch *patch)
+static void render_template(struct json_writer *writer, const struct template_patch *patch)
 {
     if (patch->node_selector.count == 0 && !patch->sets_tolerations) {
         return;
@@ -91,6 +91,19 @@ static void render_template(struct json_writer *writer, const struct job_patch *
     json_object_end(writer);
 }
 
+static void render_pod_set(struct json_writer *writer, const struct template_patch *patch)
+{
+    if (patch->parallelism.is_set) {
+        json_key(writer, "parallelism");
+        json_int(writer, patch->parallelism.value);
+        if (patch->sets_completions) {
+            json_key(writer, "completions");
+            json_int(writer, patch->parallelism.value);
+        }
+    }
+    render_template(writer, patch);
+}
+
 void render_job_patch(struct json_writer *writer, const struct effect *effect)
 {
     const struct job_patch *patch = &effect->patch;
@@ -107,20 +120,14 @@ void render_job_patch(struct json_writer *writer, const struct effect *effect)
         json_key(writer, "suspend");
         json_bool(writer, patch->suspend.value);
     }
-    if (patch->parallelism.is_set) {
-        json_key(writer, "parallelism");
-        json_int(writer, patch->parallelism.value);
-        if (patch->sets_completions) {
-            json_key(writer, "completions");
-            json_int(writer, patch->parallelism.value);
-        }
+    if (patch->template_count > 0) {
+        render_pod_set(writer, &patch->templates[0]);
     }
     if (patch->deadline_seconds.is_set || patch->removes_deadline) {
         json_key(writer, "activeDeadlineSeconds");
         patch->removes_deadline ? json_null(writer)
                                 : json_int(writer, patch->deadline_seconds.value);
     }
-    render_template(writer, patch);
     json_object_end(writer);
     json_object_end(writer);
 }

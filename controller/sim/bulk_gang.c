@@ -236,7 +236,7 @@ static struct string_map merged_selector(struct arena *arena, const struct strin
     return map;
 }
 
-static void patch_template(struct bulk *bulk, uint32_t index, const struct job_patch *patch)
+static void patch_template(struct bulk *bulk, uint32_t index, const struct template_patch *patch)
 {
     struct bulk_gang_state *state = &bulk->gangs[index];
     if (patch->node_selector.count == 0 && !patch->sets_tolerations) {
@@ -265,7 +265,9 @@ void bulk_gang_patch(struct bulk *bulk, uint32_t index, const struct job_patch *
     struct bulk_gang_state *state = &bulk->gangs[index];
     set_text(&state->record, patch->record, patch->removes_record);
     set_text(&state->suspended, patch->suspended, patch->removes_suspended);
-    patch_template(bulk, index, patch);
+    if (patch->template_count > 0) {
+        patch_template(bulk, index, &patch->templates[0]);
+    }
     if (patch->suspend.is_set && patch->suspend.value != state->is_suspended) {
         state->is_suspended = patch->suspend.value;
         state->generation++;

@@ -40,7 +40,8 @@ static void patch_annotations(struct sim *sim, const struct job_patch *patch,
     }
 }
 
-static void patch_template(struct sim *sim, const struct job_patch *patch, struct pod_spec *spec)
+static void patch_template(struct sim *sim, const struct template_patch *patch,
+                           struct pod_spec *spec)
 {
     for (uint32_t i = 0; i < patch->node_selector.count; i++) {
         spec->node_selector =
@@ -65,13 +66,10 @@ static bool patch_spec(const struct job_patch *patch, struct job_spec *spec)
     if (patch->suspend.is_set) {
         spec->suspend = patch->suspend;
     }
-    if (patch->parallelism.is_set) {
-        spec->parallelism = patch->parallelism;
-    }
     if (changes_deadline) {
         spec->active_deadline_seconds = patch->deadline_seconds;
     }
-    return patch->suspend.is_set || patch->parallelism.is_set || changes_deadline;
+    return patch->suspend.is_set || changes_deadline;
 }
 
 static void tell_patch(struct sim *sim, const struct sim_object *job, const struct job_patch *patch)
@@ -106,7 +104,13 @@ static struct driver_answer patch_job(struct sim *sim, const struct effect *effe
     }
     struct job next = *job;
     patch_annotations(sim, &effect->patch, &next.meta);
-    patch_template(sim, &effect->patch, &next.spec.pod_template.spec);
+    bool is_resized = false;
+    if (effect->patch.template_count > 0) {
+        const struct template_patch *template = &effect->patch.templates[0];
+        patch_template(sim, template, &next.spec.pod_template.spec);
+        is_resized = template->parallelism.is_set;
+        next.spec.parallelism = is_resized ? template->parallelism : next.spec.parallelism;
+    }
     bool changes_template =
         !object_equal(&pod_spec_schema, &job->spec.pod_template.spec, &next.spec.pod_template.spec);
     if (changes_template && !template_is_mutable(job)) {
@@ -115,7 +119,7 @@ static struct driver_answer patch_job(struct sim *sim, const struct effect *effe
                                    "value: field is immutable",
                                    STR_ARG(effect->name)));
     }
-    bool is_spec = patch_spec(&effect->patch, &next.spec) || changes_template;
+    bool is_spec = patch_spec(&effect->patch, &next.spec) || changes_template || is_resized;
     tell_patch(sim, object, &effect->patch);
     api_update(sim, object, &next, is_spec);
     return (struct driver_answer){

@@ -130,6 +130,7 @@ void step(struct scenario *s, struct event *event)
     event->now_ms = s->now_ms;
     struct effects effects = {.arena = &s->arena};
     struct err err;
+    read_sets_of(s);
     struct rc rc = core_step(s->core, event, &effects, &err);
     if (rc_failed(rc)) {
         text_addf(&s->trace, "[%4lld] refused: %s\n", (long long)(s->now_ms - SCENARIO_START_MS),

@@ -70,6 +70,11 @@ void given_job(struct scenario *s, const char *name, const char *queue, const ch
 /* The same with the pod template's spec as JSON. */
 void given_job_spec(struct scenario *s, const char *name, const char *queue, const char *options,
                     const char *spec);
+/* A further pod set of the Job, to be told before it; options as of given_job(). The Job's own
+ * template is set `main`. */
+void given_pod_set(struct scenario *s, const char *job, const char *name, const char *options);
+/* Its template and sizes as they stand, as a Job. */
+struct job *scenario_pod_set(struct scenario *s, const char *job, const char *name);
 /* Any object as JSON; uid, resourceVersion and namespace are put in if absent. */
 void given_json(struct scenario *s, enum object_kind kind, const char *json);
 void object_gone(struct scenario *s, enum object_kind kind, const char *name);
@@ -86,6 +91,8 @@ void object_changed(struct scenario *s, enum object_kind kind, const char *name)
 
 /* Pods NAME-0, NAME-1, … of the Job are made, bound to these nodes (words) and ready. */
 void gang_starts(struct scenario *s, const char *job, const char *nodes);
+/* Pods JOB-SET-0, … of a further set, after gang_starts() for the first. */
+void pod_set_starts(struct scenario *s, const char *job, const char *name, const char *nodes);
 /* All its pods are gone, and the Job's status says so. */
 void gang_stops(struct scenario *s, const char *job);
 /* Only the status: Suspended is True, while its pods may still be terminating. */

@@ -52,17 +52,8 @@ void set_mark(struct scenario *s, struct object_meta *meta, const struct job_pat
                    patch->removes_checkpoint);
 }
 
-void apply_patch(struct scenario *s, struct job *job, const struct job_patch *patch)
+void apply_template(struct scenario *s, struct job *job, const struct template_patch *patch)
 {
-    set_annotation(s, &job->meta, "tallyman.dev/admission", patch->record, patch->removes_record);
-    set_annotation(s, &job->meta, "tallyman.dev/suspended", patch->suspended,
-                   patch->removes_suspended);
-    set_annotation(s, &job->meta, "tallyman.dev/checkpoint-request", patch->checkpoint_request,
-                   patch->removes_checkpoint);
-    set_annotation(s, &job->meta, "tallyman.dev/checkpoint-for", patch->checkpoint_for,
-                   patch->removes_checkpoint);
-    set_annotation(s, &job->meta, "tallyman.dev/hold", patch->sets_hold ? STR("true") : STR_NONE,
-                   false);
     struct pod_spec *spec = &job->spec.pod_template.spec;
     bool is_template_fixed = job->status.start_time.is_set;
     bool is_template_changed = patch->node_selector.count > 0 || patch->sets_tolerations;
@@ -81,11 +72,28 @@ void apply_patch(struct scenario *s, struct job *job, const struct job_patch *pa
             spec->tolerations.items = NULL;
         }
     }
+    if (patch->parallelism.is_set) {
+        job->spec.parallelism = patch->parallelism;
+    }
+}
+
+void apply_patch(struct scenario *s, struct job *job, const struct job_patch *patch)
+{
+    set_annotation(s, &job->meta, "tallyman.dev/admission", patch->record, patch->removes_record);
+    set_annotation(s, &job->meta, "tallyman.dev/suspended", patch->suspended,
+                   patch->removes_suspended);
+    set_annotation(s, &job->meta, "tallyman.dev/checkpoint-request", patch->checkpoint_request,
+                   patch->removes_checkpoint);
+    set_annotation(s, &job->meta, "tallyman.dev/checkpoint-for", patch->checkpoint_for,
+                   patch->removes_checkpoint);
+    set_annotation(s, &job->meta, "tallyman.dev/hold", patch->sets_hold ? STR("true") : STR_NONE,
+                   false);
     if (patch->suspend.is_set) {
         job->spec.suspend = patch->suspend;
     }
-    if (patch->parallelism.is_set) {
-        job->spec.parallelism = patch->parallelism;
+    for (uint32_t t = 0; t < patch->template_count; t++) {
+        struct extra_set *extra = extra_set_find(s, job->meta.name, patch->templates[t].pod_set);
+        apply_template(s, extra == NULL ? job : extra->object, &patch->templates[t]);
     }
     if (patch->deadline_seconds.is_set || patch->removes_deadline) {
         job->spec.active_deadline_seconds = patch->deadline_seconds;
@@ -183,11 +191,12 @@ static void pod_changed(struct scenario *s, struct entry *entry)
     }
 }
 
-static struct entry *pod_create(struct scenario *s, const struct entry *job_entry, int index)
+struct entry *pod_make(struct scenario *s, const struct entry *job_entry, struct str name,
+                       const struct pod_spec *spec, struct str set)
 {
     const struct job *job = (const struct job *)job_entry->value;
     struct pod *pod = ARENA_NEW(&s->arena, struct pod);
-    pod->meta.name = make(s, STR_FMT "-%d", STR_ARG(job->meta.name), index);
+    pod->meta.name = name;
     pod->meta.namespace_name = job->meta.namespace_name;
     struct owner_reference *owner = ARENA_NEW(&s->arena, struct owner_reference);
     *owner = (struct owner_reference){.api_version = STR("batch/v1"),
@@ -196,8 +205,11 @@ static struct entry *pod_create(struct scenario *s, const struct entry *job_entr
                                       .uid = job->meta.uid,
                                       .controller = {true, true}};
     pod->meta.owner_references = (struct owner_reference_list){owner, 1};
-    pod->spec = job->spec.pod_template.spec;
+    pod->spec = *spec;
     pod->status.phase = STR("Pending");
+    if (str_is_set(set)) {
+        map_set(s, &pod->meta.labels, STR("tallyman.dev/pod-set"), set);
+    }
     struct entry *entry = entry_put(s, KIND_POD, &pod->meta);
     tell(s, entry);
     return entry;
@@ -215,7 +227,8 @@ void pods_appear(struct scenario *s, const char *name, int count)
         char pod[300];
         (void)snprintf(pod, sizeof(pod), STR_FMT "-%d", STR_ARG(job->key), i);
         if (entry_find(s, KIND_POD, pod) == NULL) {
-            (void)pod_create(s, job, i);
+            (void)pod_make(s, job, make(s, STR_FMT "-%d", STR_ARG(job->value->name), i),
+                           &object->spec.pod_template.spec, STR_NONE);
             made++;
         }
     }

@@ -27,7 +27,16 @@ struct queued_effect {
     struct queued_effect *next;
 };
 
+/* A pod set behind the Job's own; its template and sizes are those of a Job that nobody sees. */
+struct extra_set {
+    struct str job;  /* the name of the one that it belongs to */
+    struct str name; /* of the set */
+    struct job *object;
+    struct extra_set *next;
+};
+
 struct scenario {
+    struct extra_set *extra_sets;
     struct arena arena;
     struct arena step_arena;
     struct core *core;
@@ -70,6 +79,16 @@ void step(struct scenario *s, struct event *event);
 void map_set(struct scenario *s, struct string_map *map, struct str key, struct str value);
 void map_remove(struct string_map *map, struct str key);
 
+/* Not in the cluster yet. */
+struct job *job_of_options(struct scenario *s, const char *name, const char *queue,
+                           const char *options);
+/* The pod sets that a core reads from now on are those of this scenario; before each step. */
+void read_sets_of(struct scenario *s);
+struct extra_set *extra_set_find(const struct scenario *s, struct str job, struct str name);
+/* A pod of the Job, from that template. */
+struct entry *pod_make(struct scenario *s, const struct entry *job, struct str name,
+                       const struct pod_spec *spec, struct str set);
+void apply_template(struct scenario *s, struct job *job, const struct template_patch *patch);
 /* The Job as the API server keeps it after that PATCH. */
 void apply_patch(struct scenario *s, struct job *job, const struct job_patch *patch);
 /* The checkpoint request on a pod. */

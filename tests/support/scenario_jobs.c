@@ -116,8 +116,8 @@ static struct job_text read_job_options(struct scenario *s, const char *options)
     return text;
 }
 
-static void put_job(struct scenario *s, const char *name, const char *queue, struct job_text *text,
-                    struct str spec)
+static struct job *make_job(struct scenario *s, const char *name, const char *queue,
+                            struct job_text *text, struct str spec)
 {
     if (*queue != '\0') {
         add_member(&text->labels, STR("tallyman.dev/queue"), str_from_c(queue));
@@ -150,10 +150,11 @@ static void put_job(struct scenario *s, const char *name, const char *queue, str
     if (str_is_set(text->deadline) && str_to_i64(text->deadline, &deadline_s)) {
         job->spec.active_deadline_seconds = (struct opt_int){true, deadline_s};
     }
-    tell(s, entry_put(s, KIND_JOB, value));
+    return job;
 }
 
-void given_job(struct scenario *s, const char *name, const char *queue, const char *options)
+struct job *job_of_options(struct scenario *s, const char *name, const char *queue,
+                           const char *options)
 {
     struct job_text text = read_job_options(s, options);
     struct str selector = text.selector.len == 0 ? STR("")
@@ -171,14 +172,19 @@ void given_job(struct scenario *s, const char *name, const char *queue, const ch
              "},\"limits\":{" STR_FMT "}}}]" STR_FMT STR_FMT STR_FMT STR_FMT "}",
              STR_ARG(text_str(&text.requests)), STR_ARG(text_str(&text.limits)), STR_ARG(selector),
              STR_ARG(tolerations), STR_ARG(claims), STR_ARG(text_str(&text.spec)));
-    put_job(s, name, queue, &text, spec);
+    return make_job(s, name, queue, &text, spec);
+}
+
+void given_job(struct scenario *s, const char *name, const char *queue, const char *options)
+{
+    tell(s, entry_put(s, KIND_JOB, &job_of_options(s, name, queue, options)->meta));
 }
 
 void given_job_spec(struct scenario *s, const char *name, const char *queue, const char *options,
                     const char *spec)
 {
     struct job_text text = read_job_options(s, options);
-    put_job(s, name, queue, &text, str_from_c(spec));
+    tell(s, entry_put(s, KIND_JOB, &make_job(s, name, queue, &text, str_from_c(spec))->meta));
 }
 
 void given_pod(struct scenario *s, const char *name, const char *node, const char *options)

@@ -14,18 +14,8 @@ static void trace_start(struct scenario *s, struct str namespace_name, struct st
               is_default || str_is_empty(namespace_name) ? "" : "/", STR_ARG(name));
 }
 
-/* "5 pods, default: cpu=5" from the record that the PATCH writes. */
-static void trace_record(struct scenario *s, struct str text)
+static void trace_set(struct scenario *s, const struct record_pod_set *set)
 {
-    void *value = NULL;
-    struct err err;
-    if (rc_failed(decode_json(&s->arena, &admission_record_schema, text, &value, &err))) {
-        fail_msg("the record can't be read: %s", err.text);
-    }
-    const struct admission_record *record = value;
-    const struct record_pod_set *set = &record->pod_sets.items[0];
-    text_addf(&s->trace, " %lld pods of queue " STR_FMT, (long long)set->count.value,
-              STR_ARG(record->queue));
     for (uint32_t i = 0; i < set->flavors.count; i++) {
         const struct string_pair *pair = &set->flavors.items[i];
         text_addf(&s->trace, ", " STR_FMT, STR_ARG(pair->key));
@@ -38,7 +28,29 @@ static void trace_record(struct scenario *s, struct str text)
     }
 }
 
-static void trace_template(struct scenario *s, const struct job_patch *patch)
+/* "5 pods, default: cpu=5" from the record that the PATCH writes. */
+static void trace_record(struct scenario *s, struct str text)
+{
+    void *value = NULL;
+    struct err err;
+    if (rc_failed(decode_json(&s->arena, &admission_record_schema, text, &value, &err))) {
+        fail_msg("the record can't be read: %s", err.text);
+    }
+    const struct admission_record *record = value;
+    for (uint32_t i = 0; i < record->pod_sets.count; i++) {
+        const struct record_pod_set *set = &record->pod_sets.items[i];
+        if (i == 0) {
+            text_addf(&s->trace, " %lld pods of queue " STR_FMT, (long long)set->count.value,
+                      STR_ARG(record->queue));
+        } else {
+            text_addf(&s->trace, "; %lld of set " STR_FMT, (long long)set->count.value,
+                      STR_ARG(set->name));
+        }
+        trace_set(s, set);
+    }
+}
+
+static void trace_template(struct scenario *s, const struct template_patch *patch)
 {
     for (uint32_t i = 0; i < patch->node_selector.count; i++) {
         const struct string_pair *pair = &patch->node_selector.items[i];
@@ -79,7 +91,9 @@ static void trace_patch(struct scenario *s, const struct job_patch *patch)
         text_addf(&s->trace, ": restore%s", patch->sets_hold ? ", hold" : "");
         break;
     }
-    trace_template(s, patch);
+    for (uint32_t t = 0; t < patch->template_count; t++) {
+        trace_template(s, &patch->templates[t]);
+    }
     text_addf(&s->trace, "\n");
 }
 
@@ -274,7 +288,7 @@ static const char *decisions(struct scenario *s, bool has_reasons)
         text_addf(&text, STR_FMT "/" STR_FMT ": %s %s #%lld %lld\n", STR_ARG(gang->namespace_name),
                   STR_ARG(gang->name), decision_name(gang->decision),
                   has_reasons ? reason_info(gang->reason)->code : "", (long long)gang->position,
-                  has_reasons || is_running ? (long long)gang->pod_sets[0].count : 0);
+                  has_reasons || is_running ? (long long)gang->pods : 0);
     }
     return text_str(&text).ptr == NULL ? "" : text_str(&text).ptr;
 }
@@ -310,7 +324,6 @@ void check_admission(struct scenario *s, const struct effect *effect)
     assert_false(rc_failed(
         decode_json(&s->arena, &admission_record_schema, effect->patch.record, &value, &err)));
     const struct admission_record *record = value;
-    const struct string_map *flavors = &record->pod_sets.items[0].flavors;
     char name[300];
     (void)snprintf(name, sizeof(name), STR_FMT, STR_ARG(record->queue));
     const struct entry *queue = entry_find(s, KIND_QUEUE, name);
@@ -318,9 +331,13 @@ void check_admission(struct scenario *s, const struct effect *effect)
         return; /* it may borrow */
     }
     struct queue_figures figures = figures_of(s, record->queue);
-    for (uint32_t i = 0; i < figures.cell_count; i++) {
-        if (str_eq(string_map_find(flavors, figures.cells[i].resource), figures.cells[i].flavor)) {
-            check_cell(s, record->queue, &figures.cells[i]);
+    for (uint32_t set = 0; set < record->pod_sets.count; set++) {
+        const struct string_map *flavors = &record->pod_sets.items[set].flavors;
+        for (uint32_t i = 0; i < figures.cell_count; i++) {
+            const struct cell_figures *cell = &figures.cells[i];
+            if (str_eq(string_map_find(flavors, cell->resource), cell->flavor)) {
+                check_cell(s, record->queue, cell);
+            }
         }
     }
 }

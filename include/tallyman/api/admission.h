@@ -200,6 +200,13 @@ struct admission {
     struct admission_status status;
 };
 
+struct record_restore {
+    struct string_map node_selector; /* what the template had; absent: nothing */
+    struct toleration_list tolerations;
+    struct opt_int parallelism;
+    struct opt_int active_deadline_seconds; /* 0: none; absent: it wasn't touched */
+};
+
 struct record_pod_set {
     struct str name;
     struct opt_int count;
@@ -207,18 +214,12 @@ struct record_pod_set {
     /* What one pod is charged, so that the charge survives a restart whatever becomes of the
      * templates and classes. Absent in a record made by hand: computed anew. */
     struct resource_list requests;
+    struct record_restore *restore; /* where there are several sets; of a Job's only one, below */
 };
 
 struct record_pod_set_list {
     struct record_pod_set *items;
     uint32_t count;
-};
-
-struct record_restore {
-    struct string_map node_selector; /* what the template had; absent: nothing */
-    struct toleration_list tolerations;
-    struct opt_int parallelism;
-    struct opt_int active_deadline_seconds; /* 0: none; absent: it wasn't touched */
 };
 
 /* Annotation tallyman.dev/admission: the Job has been admitted, so, and this is put back later. */

@@ -68,6 +68,16 @@ enum effect_kind {
 
 enum job_patch_purpose { PATCH_ADMIT = 1, PATCH_SUSPEND, PATCH_RESTORE, PATCH_CHECKPOINT };
 
+/* What is changed in the pod template of one set, and in its size. */
+struct template_patch {
+    struct str pod_set;
+    struct string_map node_selector; /* an absent value removes the key */
+    bool sets_tolerations;           /* the whole list; empty removes it */
+    struct toleration_list tolerations;
+    struct opt_int parallelism;
+    bool sets_completions; /* to the same number, for an Indexed Job whose two are one */
+};
+
 /* One merge PATCH of a Job. Absent members are left alone. */
 struct job_patch {
     enum job_patch_purpose purpose;
@@ -80,13 +90,10 @@ struct job_patch {
     struct str checkpoint_for;       /* and tallyman.dev/checkpoint-for: for which gang */
     bool removes_checkpoint;         /* both */
     bool sets_hold;                  /* annotation tallyman.dev/hold: "true" */
-    struct string_map node_selector; /* an absent value removes the key */
-    bool sets_tolerations;           /* the whole list; empty removes it */
-    struct toleration_list tolerations;
-    struct opt_int parallelism;
     struct opt_int deadline_seconds; /* spec.activeDeadlineSeconds */
     bool removes_deadline;
-    bool sets_completions; /* to the same number, for an Indexed Job whose two are one */
+    struct template_patch *templates; /* of a Job there is one at most */
+    uint32_t template_count;
 };
 
 /* One Event on a Job. */
@@ -185,8 +192,9 @@ struct decided_gang {
     struct str uid;
     struct str queue;
     enum decision decision;
-    struct decided_pod_set pod_sets[1]; /* a Job has one */
+    struct decided_pod_set *pod_sets; /* a Job has one */
     uint32_t pod_set_count;
+    int64_t pods;            /* of all sets */
     struct str_list victims; /* "namespace/name"; DECISION_PREEMPT only */
     enum reason reason;
     struct str message;

@@ -58,11 +58,13 @@ static void one_patch_admits(void **state)
     (void)state;
     struct cluster *cluster = one_suspended_job();
     struct string_pair pair = {STR("kubernetes.io/hostname"), STR("n1")};
+    struct template_patch template = {.node_selector = {&pair, 1}};
     struct effect effect = patch_of(cluster);
     int64_t generation = job_of(cluster, "j")->meta.generation.value;
     effect.patch.suspend = (struct opt_bool){true, false};
     effect.patch.record = STR("{\"queue\":\"research\"}");
-    effect.patch.node_selector = (struct string_map){&pair, 1};
+    effect.patch.templates = &template;
+    effect.patch.template_count = 1;
     struct driver_answer answer = send(cluster, &effect);
     check_i64(answer.outcome, WRITE_OK);
     const struct job *job = job_of(cluster, "j");
@@ -81,10 +83,12 @@ static void a_template_changes_only_while_suspended_and_settled(void **state)
     (void)state;
     struct cluster *cluster = one_suspended_job();
     struct string_pair pair = {STR("kubernetes.io/hostname"), STR("n1")};
+    struct template_patch template = {.node_selector = {&pair, 1}};
     assert_true(sim_job_suspend(cluster->sim, STR("ml"), STR("j"), false));
     (void)sim_run_until(cluster->sim, 5000);
     struct effect effect = patch_of(cluster);
-    effect.patch.node_selector = (struct string_map){&pair, 1};
+    effect.patch.templates = &template;
+    effect.patch.template_count = 1;
     struct driver_answer answer = send(cluster, &effect);
     check_i64(answer.outcome, WRITE_REFUSED);
     assert_true(str_find(answer.message, STR("spec.template")) < answer.message.len);
@@ -96,11 +100,13 @@ static void a_template_changes_only_while_suspended_and_settled(void **state)
     effect.patch.suspend = (struct opt_bool){true, true};
     check_i64(send(cluster, &effect).outcome, WRITE_OK);
     effect = patch_of(cluster); /* suspended, but the status doesn't say so yet */
-    effect.patch.node_selector = (struct string_map){&pair, 1};
+    effect.patch.templates = &template;
+    effect.patch.template_count = 1;
     check_i64(send(cluster, &effect).outcome, WRITE_REFUSED);
     (void)sim_run_until(cluster->sim, 6000);
     effect = patch_of(cluster);
-    effect.patch.node_selector = (struct string_map){&pair, 1};
+    effect.patch.templates = &template;
+    effect.patch.template_count = 1;
     check_i64(send(cluster, &effect).outcome, WRITE_OK);
     cluster_free(cluster);
 }

@@ -1,0 +1,179 @@
+/* fit.h - where could these pods go: what the files fit*.c offer each other and the evaluation.
+ * Private to the core. */
+#pragma once
+
+#include "state.h"
+
+/* -- fit.c: where could these pods go --------------------------------------------------------- */
+
+#define FLAVORS_PER_GANG_MAX 8
+
+/* One pod, as many times as asked. All borrowed. */
+struct pod_demand {
+    const struct pod_set *set;
+    const struct string_map *node_selector; /* as it will stand on the pods */
+    const struct resource_flavor *flavors[FLAVORS_PER_GANG_MAX];
+    uint32_t flavor_count;
+};
+
+/* One pod set that wants its places, and what it gets. */
+struct fit_want {
+    struct pod_demand demand;
+    int64_t wanted;
+    int64_t count; /* that will be made: as many as are wanted, or as placed if fewer may start */
+    int64_t min_count;
+    int64_t placed; /* pods that found a place, at most `count`; valid if all sets fit */
+    struct str pin; /* the hostname label that all of them must go to, absent: none */
+};
+
+/* All pod sets of a gang. */
+struct fit_wants {
+    struct fit_want *items;
+    uint32_t count;
+};
+
+struct fit_result {
+    bool is_fit;        /* every set has found places for at least min_count of its pods */
+    uint32_t short_set; /* the set that hasn't; what follows is of it */
+    bool is_alone;      /* it hasn't without the others either */
+    bool is_own_way;    /* the gang's own sets may take each other's places */
+    uint32_t nodes_total;
+    uint32_t excluded[EXCLUDED_COUNT];
+    struct str short_of;      /* the resource or class that ran short in all, absent: none did */
+    int64_t asked;            /* of it, for all pods */
+    int64_t free;             /* of it, over the nodes that aren't excluded */
+    int64_t capacity;         /* of it, in all, used or not */
+    bool is_class;            /* short_of is a device class */
+    bool is_beside_promises;  /* pods on their way were reckoned with */
+    struct str pool_trouble;  /* in the scratch arena; devices that are there and don't count */
+    bool is_too_large;        /* one pod is larger than any node that isn't excluded */
+    bool is_never_together;   /* no such node has all that one pod needs, were it empty */
+    bool is_promised;         /* it could fit, but for pods on their way to places of their own */
+    struct str claim_trouble; /* in the scratch arena; a named claim that can't be placed */
+    struct str apart;         /* of which enough is free in all, and on no node enough for one pod;
+                                 absent: none. The three below are of it. */
+    int64_t apart_per_pod;
+    int64_t apart_free;
+    int64_t apart_largest; /* free on one node, at most */
+};
+
+/* May `count` pods of each set, or at least `min_count` of them, be placed at once beside all that
+ * is promised, whatever order kube-scheduler places them in? */
+struct fit_result fit_gang(struct core *core, struct fit_wants *wants);
+/* Whether the node could take one such pod now, promises aside. */
+bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struct node_state *node);
+
+/* The sentence for a gang without room; in the scratch arena. */
+struct verdict fit_verdict(struct core *core, const struct fit_wants *wants,
+                           const struct fit_result *fit);
+
+/* Gangs of one demand whose pods are on their way, or the candidate. */
+struct crowd {
+    struct pod_demand demand;
+    int64_t pods;
+    const int64_t
+        *limits; /* by node, in order: at most so many go there; NULL: no limit is known */
+};
+
+struct crowd_list {
+    struct crowd *items; /* in the scratch arena */
+    uint32_t count;
+    uint32_t capacity;
+    bool is_incomplete; /* which devices some of these pods will take can't be told now */
+};
+
+void fit_plan_new(struct core *core);                            /* nothing is planned any more */
+void node_open_plan(struct core *core, struct node_state *node); /* before it is planned on */
+/* The pods on their way; and all of them into the plan. */
+struct crowd_list fit_promised(struct core *core);
+void fit_place_promises(struct core *core, const struct crowd_list *list);
+/* Fills the numbers behind a "no" for so many such pods, beside what is in the plan. */
+void fit_explain(struct core *core, const struct pod_demand *demand, int64_t count,
+                 struct fit_result *result);
+/* Fills node after node with such pods, in the plan; how many found a place, at most `want`. */
+int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want);
+
+/* Whether some node that isn't excluded has all that one pod needs, were it empty. */
+bool fit_could_hold_one(struct core *core, const struct pod_demand *demand);
+
+/* -- fit_near.c, fit_robust.c: whatever order pods are placed in --------------------------------
+ */
+
+/* Of the crowds those that could meet the gang's pods, directly or through each other. */
+struct crowd_list fit_near(struct core *core, const struct crowd_list *list,
+                           const struct fit_wants *wants);
+/* Whether these crowds and `placed` pods of each set find the places that were found for them,
+ * wherever kube-scheduler puts the others. All `count` pods of a set will be made and look for a
+ * place, so those above `placed` are in the others' way too. */
+/* `ret_unsafe` is the first set that doesn't, where it is one of the gang's own. */
+bool fit_is_robust(struct core *core, const struct crowd_list *promised,
+                   const struct fit_wants *wants, uint32_t *ret_unsafe);
+/* Whether pods or named claims of `other` may be after the devices that a named claim of `mine` is
+ * still to get. Of one and the same demand: its pods' own devices. */
+bool fit_claims_collide(struct core *core, const struct pod_demand *mine,
+                        const struct pod_demand *other);
+
+/* -- fit_node.c: one node's part in it -------------------------------------------------------- */
+
+/* Why the node is out for such pods whatever is free on it; EXCLUDED_COUNT: it isn't. */
+enum exclusion node_exclusion(const struct core *core, const struct pod_demand *demand,
+                              const struct node_state *node);
+/* What the plan leaves of a resource there. */
+i128 node_room(const struct core *core, const struct node_state *node, struct str resource);
+/* Puts as many pods there as there is room for, at most `want`: they are in the plan then. */
+int64_t node_place(struct core *core, const struct pod_demand *demand, struct node_state *node,
+                   int64_t want);
+/* Takes the devices of the demand's unallocated named claims there; false: not all are free. */
+bool node_place_claims(struct core *core, const struct pod_demand *demand, struct node_state *node);
+/* The same for one of them. */
+bool node_place_claim(struct core *core, const struct shared_claim_demand *claim,
+                      struct node_state *node);
+/* Puts there what such pods could take of cpu, memory and the like, at most `pods` of them and as
+ * many as could be there alone, on top of the plan and whether there is room for it or not. */
+void node_crowd(struct core *core, const struct pod_demand *demand, struct node_state *node,
+                int64_t pods);
+bool device_is_visible(const struct device_state *device, const struct node_state *node);
+/* Free devices that match, seen from that node; INT64_MIN if a selector failed on one. */
+int64_t node_free_devices(struct core *core, struct device_profile *profile,
+                          struct node_state *node);
+/* Devices that match, free or not. */
+int64_t node_count_devices(struct core *core, struct device_profile *profile,
+                           struct node_state *node);
+bool demand_has_new_claims(const struct pod_demand *demand);
+
+/* Walks the devices that the node sees: its own, then (unless the plan stays local) those bound to
+ * no node. */
+struct device_walk {
+    const struct node_state *node;
+    struct device_state *own;
+    struct device_state *roaming;
+};
+
+struct device_walk device_walk_start(struct core *core, const struct node_state *node);
+struct device_state *device_walk_next(struct device_walk *walk); /* NULL: there are no more */
+
+/* -- fit_apart.c: pods that can't be on one node -------------------------------------------------
+ */
+
+/* Another gang of the shape has these labels on the template of that set. */
+void pod_set_meet_labels(struct pod_set *set, const struct string_map *labels);
+bool pod_set_keeps_apart(const struct pod_set *set);
+void pod_read_apart(struct core *core, struct pod_state *pod, const struct pod *object);
+void pod_drop_apart(struct core *core, struct pod_state *pod);
+/* Whether a pod somewhere keeps such pods off that node. */
+bool node_is_kept_off(const struct core *core, const struct pod_set *set,
+                      const struct node_state *node);
+/* How many such pods can be there by their host ports and anti-affinities: all, one or none. Which
+ * pods an anti-affinity of their own is about isn't looked at: any of the namespace's may be. */
+int64_t node_slots_beside_others(const struct core *core, const struct pod_set *set,
+                                 const struct node_state *node);
+
+/* -- fit_device.c: devices for pods, whichever kube-scheduler picks -----------------------------
+ */
+
+/* For how many pods the node's free devices are enough whichever of them each is given. */
+int64_t node_safe_device_slots(struct core *core, const struct pod_set *set,
+                               const struct node_state *node);
+/* Whether devices that no node owns may be counted on: all nodes in question see them, and none has
+ * devices of its own that a pod might leave unused. */
+bool demand_may_roam(struct core *core, const struct pod_demand *demand);

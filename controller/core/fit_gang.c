@@ -1,0 +1,420 @@
+/* fit_gang.c - the pod sets of one gang, placed together.
+ *
+ * The sets share one plan. Those that ask for devices are placed first, because their pods have the
+ * least choice, and a set that finds no place behind the others is tried in front of them; of each
+ * set first min_count pods, then the others. That all find a place so isn't
+ * enough: kube-scheduler takes the pods in any order, so whatever it does with one set must leave
+ * the others their places (fit_robust.c), or the gang waits and is told which set is in the way. */
+#include "internal.h"
+
+#include "tallyman/base/limits.h"
+
+/* -- named claims ----------------------------------------------------------------------------- */
+
+/* Pods of all sets that name the claim. */
+static int64_t count_sharers(const struct fit_wants *wants, const struct claim_state *claim)
+{
+    int64_t sharers = 0;
+    for (uint32_t w = 0; w < wants->count; w++) {
+        const struct pod_set *set = wants->items[w].demand.set;
+        for (uint32_t c = 0; c < set->claim_count; c++) {
+            if (set->claims[c].claim == claim) {
+                sharers = sat_add(sharers, set->size.pods);
+                break;
+            }
+        }
+    }
+    return sharers;
+}
+
+/* A claim that is on its way to devices that another gang's pods will choose, or that has as many
+ * users as it may have. */
+static bool waits_for_claim(struct core *core, const struct fit_wants *wants, uint32_t w,
+                            struct fit_result *result)
+{
+    const struct pod_set *set = wants->items[w].demand.set;
+    for (uint32_t i = 0; i < set->claim_count; i++) {
+        const struct claim_state *claim = set->claims[i].claim;
+        if (!claim_is_allocated(claim) && ledger_claim_payer(core, claim->key) != NULL) {
+            result->is_promised = true;
+            result->claim_trouble = arena_format(
+                &core->scratch,
+                "ResourceClaim " STR_FMT " is being allocated for another gang that shares it",
+                STR_ARG(claim->key));
+            return true;
+        }
+        int64_t sharers = claim_is_allocated(claim) ? claim->object->status.reserved_for.count : 0;
+        if (sat_add(sharers, count_sharers(wants, claim)) > CLAIM_SHARERS_MAX) {
+            result->claim_trouble =
+                arena_format(&core->scratch,
+                             "ResourceClaim " STR_FMT " is in use by %lld pods of the %d that "
+                             "Kubernetes allows",
+                             STR_ARG(claim->key), (long long)sharers, CLAIM_SHARERS_MAX);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first pod may give the named claim the devices that only the pods' own claims can use. */
+static bool claims_are_in_own_way(struct core *core, const struct fit_want *want,
+                                  struct fit_result *result)
+{
+    const struct pod_demand *demand = &want->demand;
+    if (want->min_count <= 1 || !fit_claims_collide(core, demand, demand)) {
+        return false;
+    }
+    result->claim_trouble =
+        arena_format(&core->scratch,
+                     "ResourceClaim " STR_FMT " and the pods' own claim templates may be given the "
+                     "same devices, so that nobody can tell whether all pods would find theirs; "
+                     "they would start with device selectors that exclude each other",
+                     STR_ARG(demand->set->claims[0].claim->key));
+    return true;
+}
+
+/* Whether a set in front of `w` has the claim in the plan already. */
+static bool is_claim_planned(const struct fit_wants *wants, uint32_t w,
+                             const struct claim_state *claim)
+{
+    for (uint32_t o = 0; o < w; o++) {
+        const struct pod_set *set = wants->items[o].demand.set;
+        for (uint32_t c = 0; c < set->claim_count; c++) {
+            if (set->claims[c].claim == claim) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The devices of all new claims of all sets, on that node, each once. */
+static bool place_claims(struct core *core, const struct fit_wants *wants, struct node_state *node)
+{
+    for (uint32_t w = 0; w < wants->count; w++) {
+        const struct pod_set *set = wants->items[w].demand.set;
+        for (uint32_t c = 0; c < set->claim_count; c++) {
+            const struct shared_claim_demand *claim = &set->claims[c];
+            bool is_new =
+                !claim_is_allocated(claim->claim) && !is_claim_planned(wants, w, claim->claim);
+            if (is_new && !node_place_claim(core, claim, node)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* -- the plan --------------------------------------------------------------------------------- */
+
+static bool asks_for_devices(const struct fit_want *want)
+{
+    return want->demand.set->device_count > 0 || want->demand.set->claim_count > 0;
+}
+
+/* More pods of the set, on top of the plan, until `want` of them have a place. */
+static void place_more(struct core *core, struct fit_want *want, int64_t pods)
+{
+    if (want->placed < pods) {
+        want->placed += fit_place(core, &want->demand, pods - want->placed);
+    }
+}
+
+/* Those without a pin, in that order; those with one have their places. False: `ret_short` has not
+ * enough. */
+static bool place_sets(struct core *core, struct fit_wants *wants, const uint32_t *order,
+                       uint32_t *ret_short)
+{
+    bool is_lone = wants->count == 1;
+    for (uint32_t i = 0; i < wants->count; i++) {
+        struct fit_want *want = &wants->items[order[i]];
+        if (!str_is_set(want->pin)) {
+            place_more(core, want, is_lone ? want->count : want->min_count);
+        }
+        if (want->placed < want->min_count) {
+            *ret_short = order[i];
+            return false;
+        }
+    }
+    for (uint32_t w = 0; w < wants->count; w++) {
+        if (!str_is_set(wants->items[w].pin)) {
+            place_more(core, &wants->items[w], wants->items[w].count);
+        }
+    }
+    return true;
+}
+
+static void forget_places(struct fit_wants *wants)
+{
+    for (uint32_t w = 0; w < wants->count; w++) {
+        wants->items[w].count = wants->items[w].wanted;
+        wants->items[w].placed = 0;
+        wants->items[w].pin = STR_NONE;
+    }
+}
+
+/* The sets as they were placed, and how many of each may be done without. */
+struct shrinking {
+    int64_t placed;
+    int64_t spare;
+};
+
+/* A set that may start with fewer pods is made no larger than that, and so is in nobody's way
+ * beyond it; all give up their part in proportion. */
+static void shrink_to(struct fit_wants *wants, const struct shrinking *from, int64_t step,
+                      int64_t steps)
+{
+    for (uint32_t w = 0; w < wants->count; w++) {
+        struct fit_want *want = &wants->items[w];
+        int64_t less = steps == 0 ? 0 : (int64_t)((i128)from[w].spare * step / steps);
+        want->placed = from[w].placed - less;
+        if (want->demand.set->size.is_partial_allowed) {
+            want->count = want->placed;
+        }
+    }
+}
+
+/* The largest that finds its places whatever the others do; false: not even min-count of each. */
+static bool shrink_until_robust(struct core *core, const struct crowd_list *promised,
+                                struct fit_wants *wants, uint32_t *ret_unsafe)
+{
+    struct shrinking *from = ARENA_ARRAY(&core->scratch, struct shrinking, wants->count);
+    int64_t steps = 0;
+    bool is_partial = false;
+    for (uint32_t w = 0; w < wants->count; w++) {
+        const struct fit_want *want = &wants->items[w];
+        bool may_shrink = want->demand.set->size.is_partial_allowed;
+        is_partial = is_partial || may_shrink;
+        from[w] = (struct shrinking){want->placed, may_shrink ? want->placed - want->min_count : 0};
+        steps = sat_add(steps, from[w].spare);
+    }
+    if (!is_partial) {
+        return fit_is_robust(core, promised, wants, ret_unsafe);
+    }
+    int64_t low = 0;
+    int64_t high = steps;
+    int64_t found = -1;
+    while (low <= high) {
+        int64_t middle = low + (high - low) / 2;
+        shrink_to(wants, from, middle, steps);
+        if (fit_is_robust(core, promised, wants, ret_unsafe)) {
+            found = middle;
+            high = middle - 1;
+        } else {
+            low = middle + 1;
+        }
+    }
+    shrink_to(wants, from, found < 0 ? steps : found, steps);
+    return found >= 0;
+}
+
+/* All sets are placed; do they stay whole whatever kube-scheduler does? First by themselves: what
+ * only others may take is a matter of moments. */
+static bool stays_whole(struct core *core, const struct crowd_list *promised,
+                        struct fit_wants *wants, struct fit_result *result)
+{
+    static const struct crowd_list nobody;
+    if (wants->count > 1 && !shrink_until_robust(core, &nobody, wants, &result->short_set)) {
+        result->is_own_way = true;
+        return false;
+    }
+    if (!shrink_until_robust(core, promised, wants, &result->short_set)) {
+        result->is_promised = true;
+        return false;
+    }
+    return true;
+}
+
+/* -- one node --------------------------------------------------------------------------------- */
+
+/* The sets with new claims, on that node: they are pinned to it. `pair` is its hostname label. */
+static bool place_pinned(struct core *core, struct fit_wants *wants, struct node_state *node,
+                         struct string_map *pinned, uint32_t *ret_short)
+{
+    for (uint32_t w = 0; w < wants->count; w++) {
+        struct fit_want *want = &wants->items[w];
+        if (!demand_has_new_claims(&want->demand)) {
+            continue;
+        }
+        if (node_exclusion(core, &want->demand, node) == EXCLUDED_COUNT) {
+            want->placed = node_place(core, &want->demand, node, want->count);
+        }
+        if (want->placed < want->min_count) {
+            *ret_short = w;
+            return false;
+        }
+        want->pin = pinned->items[0].value;
+        want->demand.node_selector = pinned;
+    }
+    return true;
+}
+
+/* -- an order that works ----------------------------------------------------------------------- */
+
+/* What one attempt at a plan starts from. */
+struct trial {
+    const struct crowd_list *promised;
+    struct fit_wants *wants;
+    struct node_state *node;   /* for the sets with new claims; NULL: there are none */
+    struct string_map *pinned; /* its hostname label */
+};
+
+static bool place_all(struct core *core, const struct trial *trial, const uint32_t *order,
+                      uint32_t *ret_short)
+{
+    forget_places(trial->wants);
+    fit_plan_new(core);
+    fit_place_promises(core, trial->promised);
+    if (trial->node != NULL &&
+        !(place_claims(core, trial->wants, trial->node) &&
+          place_pinned(core, trial->wants, trial->node, trial->pinned, ret_short))) {
+        return false;
+    }
+    return place_sets(core, trial->wants, order, ret_short);
+}
+
+/* A set that finds no place behind the others is tried in front of them, once each. */
+static bool place_in_some_order(struct core *core, const struct trial *trial, uint32_t *ret_short)
+{
+    uint32_t count = trial->wants->count;
+    uint32_t *order = ARENA_ARRAY(&core->scratch, uint32_t, count);
+    bool *has_led = ARENA_ARRAY(&core->scratch, bool, count);
+    uint32_t filled = 0;
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t w = 0; w < count; w++) {
+            if (asks_for_devices(&trial->wants->items[w]) == (round == 0)) {
+                order[filled++] = w;
+            }
+        }
+    }
+    while (!place_all(core, trial, order, ret_short)) {
+        if (has_led[*ret_short] || order[0] == *ret_short) {
+            return false;
+        }
+        has_led[*ret_short] = true;
+        uint32_t at = 0;
+        while (order[at] != *ret_short) {
+            at++;
+        }
+        for (; at > 0; at--) {
+            order[at] = order[at - 1];
+        }
+        order[0] = *ret_short;
+    }
+    return true;
+}
+
+static bool fit_trial(struct core *core, const struct trial *trial, struct fit_result *result)
+{
+    return place_in_some_order(core, trial, &result->short_set) &&
+           stays_whole(core, trial->promised, trial->wants, result);
+}
+
+/* The first pod's node fixes the claim's devices, so all pods that name it have to go to that one
+ * node: found here, and written into their nodeSelector. */
+static bool fit_one_node(struct core *core, const struct crowd_list *promised,
+                         struct fit_wants *wants, struct fit_result *result)
+{
+    const struct string_map **selectors =
+        ARENA_ARRAY(&core->scratch, const struct string_map *, wants->count);
+    for (uint32_t w = 0; w < wants->count; w++) {
+        selectors[w] = wants->items[w].demand.node_selector;
+    }
+    struct node_state *node;
+    RB_FOREACH (node, node_tree, &core->node_order) {
+        struct str hostname = node->object == NULL
+                                  ? STR_NONE
+                                  : string_map_get(&node->object->meta.labels, LABEL_HOSTNAME);
+        if (str_is_empty(hostname)) {
+            continue;
+        }
+        struct string_pair *pair = ARENA_NEW(&core->scratch, struct string_pair);
+        struct string_map *pinned = ARENA_NEW(&core->scratch, struct string_map);
+        *pair = (struct string_pair){STR(LABEL_HOSTNAME), hostname};
+        *pinned = (struct string_map){pair, 1};
+        struct trial trial = {promised, wants, node, pinned};
+        if (fit_trial(core, &trial, result)) {
+            return true;
+        }
+        for (uint32_t w = 0; w < wants->count; w++) {
+            wants->items[w].demand.node_selector = selectors[w];
+        }
+    }
+    return false;
+}
+
+/* -- the gang --------------------------------------------------------------------------------- */
+
+static bool is_hopeless(struct core *core, const struct fit_wants *wants,
+                        const struct crowd_list *promised, struct fit_result *result)
+{
+    bool has_devices = false;
+    for (uint32_t w = 0; w < wants->count; w++) {
+        const struct pod_demand *demand = &wants->items[w].demand;
+        result->short_set = w;
+        if (waits_for_claim(core, wants, w, result)) {
+            result->is_beside_promises = true;
+            return true;
+        }
+        has_devices = has_devices || demand->set->device_count > 0 || demand_has_new_claims(demand);
+    }
+    result->short_set = 0;
+    if (promised->is_incomplete && has_devices) {
+        result->is_promised = true;
+        return true;
+    }
+    for (uint32_t w = 0; w < wants->count; w++) {
+        result->short_set = w;
+        if (demand_has_new_claims(&wants->items[w].demand) &&
+            claims_are_in_own_way(core, &wants->items[w], result)) {
+            return true;
+        }
+    }
+    result->short_set = 0;
+    return false;
+}
+
+/* With the promises and the sets that have their places in the plan: the numbers behind a "no". */
+static void explain_short(struct core *core, const struct crowd_list *promised,
+                          struct fit_wants *wants, struct fit_result *result)
+{
+    struct fit_want *want = &wants->items[result->short_set];
+    if (wants->count > 1) {
+        struct fit_want lone = {
+            .demand = want->demand, .count = want->min_count, .min_count = want->min_count};
+        fit_plan_new(core);
+        fit_place_promises(core, promised);
+        place_more(core, &lone, lone.count);
+        result->is_alone = lone.placed < lone.min_count;
+    }
+    fit_plan_new(core);
+    fit_place_promises(core, promised);
+    for (uint32_t w = 0; w < wants->count && !result->is_alone; w++) {
+        if (w != result->short_set) {
+            (void)fit_place(core, &wants->items[w].demand, wants->items[w].placed);
+        }
+    }
+    fit_explain(core, &want->demand, want->min_count, result);
+}
+
+struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
+{
+    struct fit_result result = {.is_fit = false};
+    struct crowd_list all = fit_promised(core);
+    struct crowd_list promised = fit_near(core, &all, wants);
+    result.is_beside_promises = promised.count > 0;
+    if (is_hopeless(core, wants, &promised, &result)) {
+        return result;
+    }
+    bool has_claims = false;
+    for (uint32_t w = 0; w < wants->count; w++) {
+        has_claims = has_claims || demand_has_new_claims(&wants->items[w].demand);
+    }
+    struct trial anywhere = {.promised = &promised, .wants = wants};
+    result.is_fit = has_claims ? fit_one_node(core, &promised, wants, &result)
+                               : fit_trial(core, &anywhere, &result);
+    if (!result.is_fit) {
+        explain_short(core, &promised, wants, &result);
+    }
+    return result;
+}

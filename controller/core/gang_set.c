@@ -1,0 +1,237 @@
+/* gang_set.c - the pod sets of a gang: what its object says of each, and which pods are whose. */
+#include "gang_input.h"
+#include "internal.h"
+
+#include <assert.h>
+
+#include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
+
+void gang_size_add(struct gang_size *sum, const struct gang_size *size)
+{
+    sum->pods = sat_add(sum->pods, size->pods);
+    sum->min_count = sat_add(sum->min_count, size->min_count);
+    sum->is_partial_allowed = sum->is_partial_allowed || size->is_partial_allowed;
+    sum->source = sum->source == 0 ? size->source : sum->source;
+}
+
+static bool is_elastic_index(const struct job *job)
+{
+    return str_eq_c(job->spec.completion_mode, "Indexed") && job->spec.parallelism.is_set &&
+           job->spec.completions.is_set &&
+           job->spec.parallelism.value == job->spec.completions.value;
+}
+
+struct rc gang_input_of_job(struct arena *arena, const struct job *job,
+                            struct gang_input *ret_input, struct err *err)
+{
+    struct gang_input_set *set = ARENA_NEW(arena, struct gang_input_set);
+    *set = (struct gang_input_set){.name = STR(POD_SET_MAIN),
+                                   .pod_template = &job->spec.pod_template,
+                                   .is_elastic_index = is_elastic_index(job)};
+    *ret_input = (struct gang_input){.sets = set, .set_count = 1};
+    struct rc rc = job_gang_size(arena, job, &set->size, err);
+    if (rc_failed(rc)) {
+        /* How many pods it would be is still told. */
+        int64_t parallelism = job->spec.parallelism.is_set ? job->spec.parallelism.value : 1;
+        int64_t left = job_completions_left(job);
+        set->size.pods = parallelism < left ? parallelism : left;
+    }
+    return rc;
+}
+
+void core_set_gang_reader(struct core *core, gang_reader reader)
+{
+    core->read_gang = reader;
+}
+
+/* -- sets by name ----------------------------------------------------------------------------- */
+
+struct gang_set *gang_set_find(const struct gang *gang, struct str name)
+{
+    for (uint32_t s = 0; s < gang->set_count; s++) {
+        if (str_eq(gang->sets[s].name, name)) {
+            return &gang->sets[s];
+        }
+    }
+    return NULL;
+}
+
+const struct pod_set *pod_set_find(const struct shape *shape, struct str name)
+{
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        if (str_eq(shape->sets[s].name, name)) {
+            return &shape->sets[s];
+        }
+    }
+    return NULL;
+}
+
+bool pod_set_names_claim(const struct pod_set *set, struct str claim_key)
+{
+    for (uint32_t c = 0; c < set->claim_count; c++) {
+        if (str_eq(set->claims[c].claim->key, claim_key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool shape_names_first(const struct shape *shape, uint32_t s, uint32_t claim)
+{
+    for (uint32_t o = 0; o < s; o++) {
+        if (pod_set_names_claim(&shape->sets[o], shape->sets[s].claims[claim].claim->key)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct record_pod_set *record_set(const struct admission_record *record, struct str name)
+{
+    for (uint32_t s = 0; record != NULL && s < record->pod_sets.count; s++) {
+        if (str_eq(record->pod_sets.items[s].name, name)) {
+            return &record->pod_sets.items[s];
+        }
+    }
+    return NULL;
+}
+
+const struct record_restore *record_restore(const struct admission_record *record, struct str name)
+{
+    const struct record_pod_set *set = record_set(record, name);
+    if (set != NULL && set->restore != NULL) {
+        return set->restore;
+    }
+    bool is_only = record != NULL && record->pod_sets.count == 1;
+    return is_only ? record->restore : NULL;
+}
+
+/* -- the object ------------------------------------------------------------------------------- */
+
+static void gang_set_drop(struct gang_set *set)
+{
+    str_drop(&set->name);
+    string_map_drop(&set->admit_selector);
+    string_map_drop(&set->template_selector);
+}
+
+void gang_sets_free(struct gang *gang)
+{
+    for (uint32_t s = 0; s < gang->set_count; s++) {
+        gang_set_drop(&gang->sets[s]);
+    }
+    mem_free(gang->sets);
+    gang->sets = NULL;
+    gang->set_count = 0;
+}
+
+void gang_sets_forget_patch(struct gang *gang)
+{
+    for (uint32_t s = 0; s < gang->set_count; s++) {
+        string_map_drop(&gang->sets[s].admit_selector);
+    }
+}
+
+void gang_sets_read(struct gang *gang, const struct gang_input *input)
+{
+    assert(input->set_count >= 1 && input->set_count <= POD_SETS_MAX);
+    struct gang_set *sets = mem_zalloc(input->set_count * sizeof(struct gang_set));
+    struct gang_size size = {.pods = 0};
+    for (uint32_t s = 0; s < input->set_count; s++) {
+        const struct gang_input_set *from = &input->sets[s];
+        const struct pod_spec *spec = &from->pod_template->spec;
+        sets[s] = (struct gang_set){.name = str_own(from->name),
+                                    .size = from->size,
+                                    .is_elastic_index = from->is_elastic_index,
+                                    .template_selector = string_map_own(&spec->node_selector),
+                                    .template_tolerations = spec->tolerations.count};
+        struct gang_set *before = gang_set_find(gang, from->name);
+        if (before != NULL) { /* what our PATCH adds stays until the watch has shown it */
+            sets[s].admit_selector = before->admit_selector;
+            before->admit_selector = (struct string_map){.items = NULL};
+        }
+        gang_size_add(&size, &from->size);
+    }
+    gang_sets_free(gang);
+    gang->sets = sets;
+    gang->set_count = input->set_count;
+    gang->size = size;
+}
+
+/* -- its pods --------------------------------------------------------------------------------- */
+
+static struct gang_set *set_of_pod(const struct gang *gang, const struct pod_state *pod)
+{
+    struct gang_set *set = str_is_set(pod->pod_set) ? gang_set_find(gang, pod->pod_set) : NULL;
+    return set != NULL || gang->set_count == 0 ? set : &gang->sets[0];
+}
+
+static void count_pod(const struct core *core, struct gang *gang, const struct pod_state *pod)
+{
+    /* What dies on a dead node holds its devices, but no quota any more. */
+    bool is_lost = pod->is_terminating && pod->node != NULL && node_is_stuck(core, pod->node);
+    gang->lost_pods += is_lost && !pod->is_terminal ? 1 : 0;
+    if (pod->is_terminal || is_lost) {
+        return;
+    }
+    gang->live_pods++;
+    gang->settled_pods += pod->is_settled ? 1 : 0;
+    gang->ready_pods += pod->is_ready ? 1 : 0;
+    struct gang_set *set = set_of_pod(gang, pod);
+    if (set != NULL) {
+        set->live_pods++;
+        set->settled_pods += pod->is_settled ? 1 : 0;
+        set->ready_pods += pod->is_ready ? 1 : 0;
+    }
+}
+
+void gang_count_pods(const struct core *core, struct gang *gang)
+{
+    gang->live_pods = gang->settled_pods = gang->ready_pods = 0;
+    gang->lost_pods = 0;
+    for (uint32_t s = 0; s < gang->set_count; s++) {
+        gang->sets[s].live_pods = gang->sets[s].settled_pods = gang->sets[s].ready_pods = 0;
+    }
+    for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
+        count_pod(core, gang, pod);
+    }
+}
+
+int64_t gang_set_promised_pods(const struct gang *gang, const struct reserved_set *reserved)
+{
+    bool is_starting =
+        gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING || gang->state == GANG_RESERVED;
+    if (gang->is_out || (!is_starting && gang->state != GANG_SUSPENDING)) {
+        return 0;
+    }
+    const struct gang_set *set = gang_set_find(gang, reserved->name);
+    int64_t live = set == NULL ? 0 : (int64_t)set->live_pods;
+    int64_t settled = set == NULL ? 0 : (int64_t)set->settled_pods;
+    /* Of a gang that stops, those that are there may still be bound before they are deleted. */
+    int64_t left = (is_starting ? reserved->count : live) - settled;
+    return left > 0 ? left : 0;
+}
+
+int64_t gang_promised_pods(const struct gang *gang)
+{
+    int64_t promised = 0;
+    for (uint32_t s = 0; gang->reservation != NULL && s < gang->reservation->set_count; s++) {
+        promised = sat_add(promised, gang_set_promised_pods(gang, &gang->reservation->sets[s]));
+    }
+    return promised;
+}
+
+bool gang_is_whole(const struct gang *gang)
+{
+    /* Manifests may hold a Job without its pods; its own status is what is known of them then. */
+    if (gang->pods->pods == NULL) {
+        return gang->ready >= gang->size.min_count;
+    }
+    for (uint32_t s = 0; s < gang->set_count; s++) {
+        if ((int64_t)gang->sets[s].ready_pods < gang->sets[s].size.min_count) {
+            return false;
+        }
+    }
+    return true;
+}
