@@ -36,7 +36,8 @@ static const struct {
                                      BIT(GANG_FINISHED)},
     [GANG_SUSPENDING] = {"Suspending", BIT(GANG_PENDING) | BIT(GANG_HELD) | BIT(GANG_ADMITTED) |
                                            BIT(GANG_RUNNING) | BIT(GANG_FINISHED)},
-    [GANG_FINISHED] = {"Finished", 0},
+    /* The same Job can be unfinished again: etcd was restored to an earlier day. */
+    [GANG_FINISHED] = {"Finished", BIT(GANG_PENDING) | BIT(GANG_ADMITTED) | BIT(GANG_SUSPENDING)},
     [GANG_RESERVED] = {"Reserved", BIT(GANG_PENDING) | BIT(GANG_HELD) | BIT(GANG_ADMITTED) |
                                        BIT(GANG_RUNNING) | BIT(GANG_SUSPENDING) |
                                        BIT(GANG_FINISHED)},

@@ -237,6 +237,37 @@ static void listing_order_decides_nothing(void **state)
     }
 }
 
+/* etcd was restored to an earlier day, in which the same Job still waits, or runs. */
+static void finished_job_that_is_unfinished_again(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", "cpu=2");
+    given_job(s, "ja", "q", "pods=2 cpu=1");
+    struct job waits = *scenario_job(s, "ja");
+    expect_state(s, "ja", "Admitted");
+    gang_starts(s, "ja", "n1 n1");
+    struct job runs = *scenario_job(s, "ja");
+    job_finishes(s, "ja");
+    expect_used(s, "q", "cpu=0");
+
+    struct str version = scenario_job(s, "ja")->meta.resource_version;
+    *scenario_job(s, "ja") = runs;
+    scenario_job(s, "ja")->meta.resource_version = version;
+    object_changed(s, KIND_JOB, "ja");
+    expect_used(s, "q", "cpu=2");
+    job_finishes(s, "ja");
+
+    version = scenario_job(s, "ja")->meta.resource_version;
+    *scenario_job(s, "ja") = waits;
+    scenario_job(s, "ja")->meta.resource_version = version;
+    scenario_job(s, "ja")->spec.suspend = (struct opt_bool){true, true};
+    scenario_job(s, "ja")->meta.annotations = (struct string_map){0};
+    object_changed(s, KIND_JOB, "ja");
+    expect_state(s, "ja", "Admitted");
+    expect_used(s, "q", "cpu=2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +281,7 @@ int main(void)
         scenario_test(backoff_outlives_a_restart),
         scenario_test(running_gang_that_is_short_at_the_start_gets_its_time),
         scenario_test(listing_order_decides_nothing),
+        scenario_test(finished_job_that_is_unfinished_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
