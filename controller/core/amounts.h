@@ -29,6 +29,13 @@ struct vector {
     uint32_t capacity;
 };
 
+/* What an evaluation found too little quota of; texts borrowed. */
+struct quota_shortage {
+    struct str flavor;
+    struct str resource;
+    int64_t asked;
+};
+
 /* -- owned text ------------------------------------------------------------------------------- */
 
 /* A copy with a NUL behind it; str_drop() frees it and makes it absent. */

@@ -18,6 +18,7 @@ struct core *core_new(const struct core_options *options)
     }
     core->read_gang = gang_input_of_job;
     RB_INIT(&core->queue_order);
+    RB_INIT(&core->due_queues);
     RB_INIT(&core->node_order);
     RB_INIT(&core->device_order);
     RB_INIT(&core->gang_order);

@@ -1,6 +1,8 @@
 /* decide.c - the pass: takes the next gang by order, evaluates it against the state as it is now,
  * commits, goes on. No snapshot: an admission is charged before the next gang is looked at. */
+#include "order.h"
 #include "preempt.h"
+#include "wait.h"
 
 #include <assert.h>
 
@@ -19,9 +21,13 @@ static void park(struct core *core, struct shape *shape, const struct evaluation
     bool is_reworded = !str_eq(kept.message, shape->verdict.message);
     verdict_drop(&shape->verdict);
     shape->verdict = kept;
+    room_wait(core, shape);
+    waits_set(shape, evaluation->shortages, evaluation->shortage_count);
+    waits_link(shape);
     shape->queue->is_pending_dirty = shape->queue->is_pending_dirty || is_reworded;
     shape->is_beyond_help = false;
     bookings_look_again(core);
+    queue_set_due(core, shape->queue);
     if (!is_changed) {
         return;
     }
@@ -64,6 +70,7 @@ static void take_next(struct core *core, struct shape *shape)
     struct queue_state *queue = shape->queue;
     bool is_strict = queue_is_strict(queue);
     if (is_strict && queue->blocker != NULL && gang_compare_order(gang, queue->blocker) > 0) {
+        waits_link(shape);
         return; /* it was the head when it was woken, and one that came in since blocks it */
     }
     struct evaluation evaluation;
@@ -72,6 +79,8 @@ static void take_next(struct core *core, struct shape *shape)
     bool is_preempting = preempt(core, gang, &evaluation);
     if (!is_preempting && evaluation.verdict.reason == REASON_NONE) {
         verdict_drop(&shape->verdict);
+        room_wait(core, shape);
+        waits_clear(shape);
         patch_admit(core, gang, &evaluation);
         if (is_strict) {
             strict_go_on(core, queue);
@@ -98,7 +107,7 @@ static void take_next(struct core *core, struct shape *shape)
 }
 
 /* The quota that woke it went to those in front: nothing has changed for it. */
-static bool is_still_short(const struct shape *shape)
+bool shape_is_still_short(const struct shape *shape)
 {
     const struct verdict *verdict = &shape->verdict;
     bool is_one_cell = verdict->waits_for == WAIT_QUOTA && verdict->asked > 0;
@@ -114,14 +123,20 @@ void decide(struct core *core)
     core->pass++;
     quota_relink(core);
     preempt_finish_ready(core);
+    core->is_passing = true;
     do {
         struct shape *shape;
         while ((shape = order_next(core)) != NULL) {
+            struct queue_state *queue = shape->queue;
             ready_remove(core, shape);
             arena_reset(&core->scratch);
-            if (!is_still_short(shape)) {
+            if (shape_is_still_short(shape)) {
+                waits_link(shape);
+            } else {
                 take_next(core, shape);
             }
+            waits_go_on(core, queue);
         }
     } while (bookings_settle(core));
+    core->is_passing = false;
 }

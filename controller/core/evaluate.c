@@ -222,12 +222,27 @@ static uint32_t combination_of(const struct attempt *attempt)
     return (uint32_t)number;
 }
 
+/* The combination can't be had before there is so much of that. */
+static void note_shortage(struct attempt *attempt, const struct verdict *verdict,
+                          struct evaluation *evaluation, uint32_t *capacity)
+{
+    if ((verdict->waits_for & WAIT_QUOTA) == 0) {
+        return;
+    }
+    evaluation->shortages =
+        arena_grow(&attempt->core->scratch, evaluation->shortages, evaluation->shortage_count,
+                   capacity, sizeof(*evaluation->shortages));
+    evaluation->shortages[evaluation->shortage_count++] = (struct quota_shortage){
+        .flavor = verdict->flavor, .resource = verdict->resource, .asked = verdict->asked};
+}
+
 static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluation)
 {
     struct evidence evidence = {.flavor_count = 0};
     struct verdict nearest = verdict_say(REASON_NONE, 0, STR_NONE);
     uint32_t waits_for = 0;
     uint32_t tried = 0;
+    uint32_t shortage_capacity = 0;
     bool has_fit = false;
     do {
         struct evaluation evaluation;
@@ -246,6 +261,7 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
             continue;
         }
         waits_for |= verdict.waits_for;
+        note_shortage(attempt, &verdict, ret_evaluation, &shortage_capacity);
         note_flavor(attempt, &verdict, &evidence);
         if (nearest.reason == REASON_NONE ||
             verdict_rank(verdict.reason) > verdict_rank(nearest.reason)) {
@@ -283,7 +299,8 @@ void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *r
         verdict->message = arena_copy_str(&core->scratch, shape->broken.message);
         return;
     }
-    struct attempt attempt = {.core = core, .shape = shape, .object = shape->queue->object};
+    struct attempt attempt = {
+        .core = core, .shape = shape, .object = shape->queue->object, .is_silent = core->is_brief};
     if (!attempt_collect(&attempt)) {
         *verdict = verdict_say(
             REASON_INVALID, WAIT_CONFIG,

@@ -11,6 +11,7 @@
  * Invariant: a gang holds a reservation exactly while it is Admitted or Running, or while it is
  * Suspending and had one; the reservation goes with its last pod. */
 #include "preempt.h"
+#include "wait.h"
 
 #include <assert.h>
 
@@ -114,10 +115,14 @@ void gang_enqueue(struct core *core, struct gang *gang)
     bool was_empty = RB_EMPTY(&gang->shape->gangs);
     struct shape *shape = gang->shape;
     bool was_ready = shape->is_ready;
+    bool was_in_line = shape->is_in_line;
     ready_remove(core, shape); /* its place may change with its head */
+    waits_unlink(shape);
     RB_INSERT(shape_gang_tree, &shape->gangs, gang);
     if (was_ready) {
         ready_add(core, shape);
+    } else if (was_in_line) {
+        waits_link(shape);
     }
     const struct queue *object = gang->queue->object;
     bool may_preempt = object != NULL && object->spec.preemption != NULL;
@@ -147,10 +152,14 @@ void gang_dequeue(struct core *core, struct gang *gang)
     queue->pending_count--;
     queue->is_pending_dirty = true;
     bool was_ready = shape->is_ready;
+    bool was_in_line = shape->is_in_line;
     ready_remove(core, shape);
+    waits_unlink(shape);
     RB_REMOVE(shape_gang_tree, &shape->gangs, gang);
     if (was_ready) {
         ready_add(core, shape);
+    } else if (was_in_line) {
+        waits_link(shape);
     }
     if (queue->blocker == gang) {
         queue->blocker = NULL;

@@ -25,7 +25,9 @@ void quota_node_read(struct core *core, struct quota_node *node,
 void quota_relink(struct core *core);
 const struct quota_node *quota_root(const struct quota_node *node);
 /* Charges or gives back, up the tree. */
-void quota_use(struct quota_node *node, struct str flavor, struct str resource, i128 delta);
+/* The highest node whose usage changes; NULL: nothing does. */
+struct quota_node *quota_use(struct quota_node *node, struct str flavor, struct str resource,
+                             i128 delta);
 /* What the node may still use now, its own and what it may borrow; >= 0. */
 i128 quota_available(const struct quota_node *node, struct str flavor, struct str resource);
 /* What it could ever use, with everything else idle. */
@@ -58,13 +60,13 @@ void wake_shape(struct core *core, struct shape *shape);
 /* The shapes of a queue that wait for one of these bits; all of them with WAIT_ANY. */
 #define WAIT_ANY 0xffffffffu
 void wake_queue(struct core *core, struct queue_state *queue, uint32_t bits);
+/* All that wait for room or for an object (WAIT_CLUSTER, WAIT_PROMISES, WAIT_CONFIG). */
 void wake_all(struct core *core, uint32_t bits);
+void wake_preempting(struct core *core); /* a gang can be stopped now that couldn't before */
 /* Room came free on that node. */
 void wake_for_node(struct core *core, struct node_state *node);
 /* The places that were promised to a gang have been taken up or given back. */
 void wake_reserved(struct core *core);
-/* Quota came free in that cell: the shapes that it is enough for. */
-void wake_for_cell(struct core *core, struct queue_state *queue, const struct quota_cell *cell);
 
 /* -- queue.c: queues, flavors, cohorts -------------------------------------------------------- */
 
@@ -83,7 +85,9 @@ void queue_touch(struct core *core, struct queue_state *queue); /* its status ma
 void queue_tidy(struct core *core, struct queue_state *queue);
 void queue_check_finalizer(struct core *core, struct queue_state *queue);
 void queue_tick(struct core *core); /* emits the statuses and positions that are due */
-int64_t queue_next_due_ms(const struct core *core); /* INT64_MAX: nothing is due */
+int64_t queue_next_due_ms(const struct core *core);               /* INT64_MAX: nothing is due */
+void queue_set_due(struct core *core, struct queue_state *queue); /* after a change of the flags */
+void queue_clear_due(struct core *core, struct queue_state *queue);
 struct flavor_state *flavor_find(const struct core *core, struct str name);
 /* The flavor of that name; `default` is there without an object too. NULL: there is none. */
 const struct resource_flavor *flavor_object(const struct core *core, struct str name);
@@ -241,9 +245,11 @@ struct evaluation {
     uint32_t set_count;
     struct fit_result fit;
     bool has_fit;
-    uint32_t level;           /* of borrowing */
-    uint32_t combination;     /* of flavors, by its number in the queue's order */
-    struct evidence evidence; /* texts in the scratch arena */
+    uint32_t level;                   /* of borrowing */
+    uint32_t combination;             /* of flavors, by its number in the queue's order */
+    struct evidence evidence;         /* texts in the scratch arena */
+    struct quota_shortage *shortages; /* in the scratch arena; one per combination of flavors */
+    uint32_t shortage_count;
 };
 
 void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *ret_evaluation);
@@ -291,7 +297,6 @@ void decide(struct core *core);
 /* -- gang.c: one gang's life ------------------------------------------------------------------ */
 
 const char *gang_state_name(enum gang_state state);
-/* Moves along the declared table (asserted); writes the ledger line. */
 void gang_set_state(struct core *core, struct gang *gang, enum gang_state state, const char *cause);
 struct gang *gang_find(const struct core *core, struct str uid);
 struct gang *gang_new(struct core *core, struct str uid, struct str namespace_name,
@@ -299,7 +304,7 @@ struct gang *gang_new(struct core *core, struct str uid, struct str namespace_na
 /* Whether it is among those with promised places; after each change of what it holds. */
 void gang_mark_unbound(struct core *core, struct gang *gang);
 void gang_job_gone(struct core *core, struct gang *gang);
-void gang_remember(struct core *core, struct gang *gang); /* its memory goes to the store */
+void gang_remember(struct core *core, struct gang *gang);
 /* Puts off its next start: one failure more, and a time that doubles with each. */
 void gang_back_off(struct core *core, struct gang *gang);
 void gang_enqueue(struct core *core, struct gang *gang);

@@ -3,6 +3,7 @@
  * A named claim is charged once, to the earliest-admitted gang that holds it; when that one ends
  * the charge moves to the next oldest, so that the sum of the charges stays what is in use. */
 #include "history.h"
+#include "wait.h"
 
 #include <assert.h>
 
@@ -43,10 +44,13 @@ static void charges_apply(struct core *core, const struct gang *gang, struct que
     history_use(core, gang, queue, charges, times);
     for (uint32_t i = 0; i < charges->count; i++) {
         const struct charge *charge = &charges->items[i];
-        quota_use(&queue->node, charge->flavor, charge->resource, (i128)charge->amount * times);
-        if (times < 0 && charge->amount > 0) {
-            wake_for_cell(core, queue,
-                          quota_cell_get(&queue->node, charge->flavor, charge->resource));
+        struct quota_node *top =
+            quota_use(&queue->node, charge->flavor, charge->resource, (i128)charge->amount * times);
+        bool is_release = times < 0 && top != NULL;
+        if (is_release && core->options.is_plain) {
+            wake_for_release_plain(core, charge->flavor, charge->resource);
+        } else if (is_release && !core->is_tree_stale) { /* else all are woken when it is linked */
+            waits_wake(core, top, charge->flavor, charge->resource);
         }
     }
     queue_touch(core, queue);

@@ -7,17 +7,103 @@
  * then the one whose branch would have the lower weighted dominant share with the gang in it,
  * cohort by cohort from the leaves up; then priority, time, uid. In a queue with a half-life of its
  * own the namespaces go before priority in the same way, unless it is StrictFIFO. Separate trees
- * meet by priority, time, uid alone. */
+ * meet by priority, time, uid alone.
+ *
+ * What was found is kept within a pass: a queue's candidate while nothing that it draws on has
+ * changed, a cohort's best while nothing below or above it has. An admission changes what is kept
+ * on its own path to the root, and below those cohorts whose usage it changes. */
 #include "history.h"
+#include "order.h"
+#include "wait.h"
+#include "share.h"
 
+#include "tallyman/base/alloc.h"
+
+/* A queue's next gang, and what it would take. */
 struct candidate {
     struct shape *shape; /* NULL: none */
     struct gang *gang;
-    struct quota_probe probe; /* what it would take, on the flavors that have the quota */
+    struct quota_probe probe;
+    uint32_t item_capacity;
+    uint64_t pass;
+    uint64_t version; /* of what is used from the queue up to the root */
 };
 
+/* What is kept of a node's last ranking. */
+struct order_node {
+    struct candidate candidate;   /* of a queue */
+    const struct candidate *best; /* of a cohort; NULL: nobody below it */
+    uint64_t pass;
+    uint64_t changes; /* at and below the node */
+    uint64_t above;   /* versions of the nodes above */
+    int64_t share;    /* of the branch, with its best in it */
+    uint64_t share_pass;
+    uint64_t share_changes;
+    uint64_t share_above;
+};
+
+static struct order_node *order_of(struct quota_node *node)
+{
+    if (node->order == NULL) {
+        node->order = MEM_NEW(struct order_node);
+    }
+    return node->order;
+}
+
+void order_node_free(struct order_node *order)
+{
+    if (order != NULL) {
+        mem_free(order->candidate.probe.items);
+        mem_free(order);
+    }
+}
+
+/* -- what has changed -------------------------------------------------------------------------- */
+
+void order_changed(struct quota_node *node)
+{
+    for (; node != NULL; node = node->parent) {
+        node->changes++;
+    }
+}
+
+static void activate(struct core *core, struct quota_node *root)
+{
+    root->next_active = core->active_roots;
+    root->previous_active = NULL;
+    if (core->active_roots != NULL) {
+        core->active_roots->previous_active = root;
+    }
+    core->active_roots = root;
+}
+
+static void deactivate(struct core *core, struct quota_node *root)
+{
+    if (root->previous_active != NULL) {
+        root->previous_active->next_active = root->next_active;
+    } else {
+        core->active_roots = root->next_active;
+    }
+    if (root->next_active != NULL) {
+        root->next_active->previous_active = root->previous_active;
+    }
+    root->next_active = root->previous_active = NULL;
+}
+
+void order_count_ready(struct core *core, struct quota_node *node, bool is_ready)
+{
+    for (; node != NULL; node = node->parent) {
+        node->ready_below += is_ready ? 1 : UINT32_MAX;
+        if (node->parent == NULL && node->ready_below == (is_ready ? 1 : 0)) {
+            is_ready ? activate(core, node) : deactivate(core, node);
+        }
+    }
+}
+
+/* -- candidates -------------------------------------------------------------------------------- */
+
 /* The ready shape that is next in the queue. */
-static struct shape *first_ready(const struct core *core, struct queue_state *queue)
+struct shape *order_first_ready(const struct core *core, struct queue_state *queue)
 {
     struct shape *best = RB_MIN(shape_tree, &queue->ready);
     if (best == NULL || queue->node.half_life_ms == 0 || queue_is_strict(queue)) {
@@ -35,121 +121,154 @@ static struct shape *first_ready(const struct core *core, struct queue_state *qu
     return best;
 }
 
-static struct candidate candidate_of(struct core *core, struct queue_state *queue)
+/* The queue's next shape. Those that a release has woken whose room went to others meanwhile are
+ * not asked after: nothing has changed for them. */
+static struct shape *next_of(struct core *core, struct queue_state *queue)
 {
-    struct candidate candidate = {.shape = first_ready(core, queue)};
-    if (candidate.shape != NULL) {
-        candidate.gang = RB_MIN(shape_gang_tree, &candidate.shape->gangs);
-        evaluate_quota(core, candidate.shape, &candidate.probe);
+    struct shape *shape = order_first_ready(core, queue);
+    while (shape != NULL && shape_is_still_short(shape)) {
+        ready_remove(core, shape);
+        waits_link(shape);
+        waits_go_on(core, queue);
+        shape = order_first_ready(core, queue);
+    }
+    return shape;
+}
+
+static void probe_again(struct core *core, struct candidate *candidate)
+{
+    struct quota_probe probe;
+    evaluate_quota(core, candidate->shape, &probe);
+    candidate->probe.level = probe.level;
+    candidate->probe.is_hopeless = probe.is_hopeless;
+    candidate->probe.count = 0;
+    for (uint32_t i = 0; i < probe.count; i++) {
+        candidate->probe.items =
+            mem_grow(candidate->probe.items, i, &candidate->item_capacity, sizeof(*probe.items));
+        candidate->probe.items[candidate->probe.count++] = probe.items[i];
+    }
+}
+
+static const struct candidate *candidate_of(struct core *core, struct queue_state *queue,
+                                            uint64_t version)
+{
+    struct candidate *candidate = &order_of(&queue->node)->candidate;
+    struct shape *shape = next_of(core, queue);
+    if (shape == NULL) {
+        return NULL;
+    }
+    struct gang *gang = RB_MIN(shape_gang_tree, &shape->gangs);
+    bool is_known = candidate->pass == core->pass && candidate->version == version &&
+                    candidate->gang == gang && candidate->shape == shape;
+    if (!is_known) {
+        candidate->shape = shape;
+        candidate->gang = gang;
+        candidate->pass = core->pass;
+        candidate->version = version;
+        probe_again(core, candidate);
     }
     return candidate;
 }
 
-/* Whether `b`, of the branch `branch_b`, goes before `a`. */
-static bool goes_before(const struct core *core, const struct candidate *a,
-                        const struct quota_node *branch_a, const struct candidate *b,
-                        const struct quota_node *branch_b, bool by_share)
+/* -- between branches -------------------------------------------------------------------------- */
+
+static int64_t branch_share(struct core *core, struct quota_node *branch, uint64_t above,
+                            const struct candidate *candidate)
 {
-    if (a->probe.is_hopeless != b->probe.is_hopeless) {
-        return b->probe.is_hopeless; /* judged at once, it is out of the others' way */
+    struct order_node *kept = order_of(branch);
+    bool is_known = kept->share_pass == core->pass && kept->share_changes == branch->changes &&
+                    kept->share_above == above;
+    if (!is_known) {
+        kept->share = share_of(branch, &candidate->shape->queue->node, &candidate->probe);
+        kept->share_pass = core->pass;
+        kept->share_changes = branch->changes;
+        kept->share_above = above;
     }
-    if (a->probe.level != b->probe.level) {
-        return b->probe.level < a->probe.level;
+    return kept->share;
+}
+
+struct branch {
+    struct quota_node *node;
+    const struct candidate *best;
+};
+
+/* Whether `b` goes before `a`; `above`: the versions of the nodes above the two. */
+static bool goes_before(struct core *core, const struct branch *a, const struct branch *b,
+                        uint64_t above, bool by_share)
+{
+    if (a->best->probe.is_hopeless != b->best->probe.is_hopeless) {
+        return b->best->probe.is_hopeless; /* judged at once, it is out of the others' way */
+    }
+    if (a->best->probe.level != b->best->probe.level) {
+        return b->best->probe.level < a->best->probe.level;
     }
     if (by_share) {
-        int64_t used_a = history_of_branch(core, branch_a);
-        int64_t used_b = history_of_branch(core, branch_b);
+        int64_t used_a = history_of_branch(core, a->node);
+        int64_t used_b = history_of_branch(core, b->node);
         if (used_a != used_b) {
             return used_b < used_a;
         }
-        int64_t share_a = share_of(branch_a, &a->shape->queue->node, &a->probe);
-        int64_t share_b = share_of(branch_b, &b->shape->queue->node, &b->probe);
+        int64_t share_a = branch_share(core, a->node, above, a->best);
+        int64_t share_b = branch_share(core, b->node, above, b->best);
         if (share_a != share_b) {
             return share_b < share_a;
         }
     }
-    return gang_compare_order(b->gang, a->gang) < 0;
+    return gang_compare_order(b->best->gang, a->best->gang) < 0;
 }
 
-static struct candidate best_of(struct core *core, struct quota_node *node, bool by_share)
+static const struct candidate *best_of(struct core *core, struct quota_node *node, uint64_t above,
+                                       bool by_share)
 {
     if (node->queue != NULL) {
-        return candidate_of(core, node->queue);
+        return candidate_of(core, node->queue, above + node->version);
     }
-    struct candidate best = {.shape = NULL};
-    const struct quota_node *best_branch = NULL;
+    struct order_node *kept = order_of(node);
+    if (kept->pass == core->pass && kept->changes == node->changes && kept->above == above) {
+        return kept->best;
+    }
+    struct branch best = {.node = NULL};
     for (struct quota_node *child = node->children; child != NULL; child = child->next_sibling) {
-        struct candidate candidate = best_of(core, child, by_share);
-        if (candidate.shape != NULL &&
-            (best.shape == NULL ||
-             goes_before(core, &best, best_branch, &candidate, child, by_share))) {
-            best = candidate;
-            best_branch = child;
+        if (child->ready_below == 0) {
+            continue;
+        }
+        core->cost.queues_ranked++;
+        struct branch branch = {child, best_of(core, child, above + node->version, by_share)};
+        if (branch.best != NULL &&
+            (best.node == NULL ||
+             goes_before(core, &best, &branch, above + node->version, by_share))) {
+            best = branch;
         }
     }
-    return best;
-}
-
-static struct candidate candidate_with(struct core *core, struct gang *gang)
-{
-    struct candidate candidate = {.shape = gang->shape, .gang = gang};
-    evaluate_quota(core, gang->shape, &candidate.probe);
-    return candidate;
-}
-
-bool order_is_ahead(struct core *core, struct gang *gang, struct gang *other)
-{
-    const struct quota_node *a = &gang->queue->node;
-    const struct quota_node *b = &other->queue->node;
-    bool is_one_tree = quota_root(a) == quota_root(b);
-    if (a == b && a->half_life_ms != 0 && !queue_is_strict(gang->queue)) {
-        int64_t used = history_of_namespace(core, gang->queue, gang->namespace_name);
-        int64_t other_used = history_of_namespace(core, gang->queue, other->namespace_name);
-        if (used != other_used) {
-            return used < other_used;
-        }
-    }
-    if (a == b || !is_one_tree) {
-        return gang_compare_order(gang, other) < 0;
-    }
-    const struct quota_node *branch_a = a;
-    const struct quota_node *branch_b = b;
-    while (a != b) { /* up to where they meet; the branches are what lies just below */
-        bool is_a_lower = a->depth >= b->depth;
-        bool is_b_lower = b->depth >= a->depth;
-        branch_a = is_a_lower ? a : branch_a;
-        branch_b = is_b_lower ? b : branch_b;
-        a = is_a_lower ? a->parent : a;
-        b = is_b_lower ? b->parent : b;
-    }
-    struct candidate first = candidate_with(core, gang);
-    struct candidate second = candidate_with(core, other);
-    return goes_before(core, &second, branch_b, &first, branch_a, share_is_on(quota_root(a)));
+    kept->best = best.best;
+    kept->pass = core->pass;
+    kept->changes = node->changes; /* looking may have put some aside */
+    kept->above = above;
+    return best.best;
 }
 
 struct shape *order_next(struct core *core)
 {
+    if (core->options.is_plain) {
+        return order_next_plain(core);
+    }
     arena_reset(&core->scratch);
-    core->order_round++;
     struct shape *best = NULL;
     struct gang *best_gang = NULL;
-    struct queue_state *queue;
-    RB_FOREACH (queue, ready_tree, &core->ready) {
-        struct quota_node *root = (struct quota_node *)(uintptr_t)quota_root(&queue->node);
-        if (root->seen_in == core->order_round) {
-            continue;
+    struct quota_node *next;
+    for (struct quota_node *root = core->active_roots; root != NULL; root = next) {
+        next = root->next_active; /* looking may leave nobody ready in this one */
+        const struct candidate *candidate =
+            root->queue == NULL ? best_of(core, root, 0, root->is_share_on) : NULL;
+        struct shape *shape = root->queue != NULL ? next_of(core, root->queue)
+                              : candidate == NULL ? NULL
+                                                  : candidate->shape;
+        if (candidate != NULL && candidate->probe.is_hopeless) {
+            return shape; /* nor does it stand for its tree */
         }
-        root->seen_in = core->order_round;
-        struct candidate candidate = root->queue != NULL
-                                         ? (struct candidate){.shape = first_ready(core, queue)}
-                                         : best_of(core, root, share_is_on(root));
-        struct gang *gang =
-            candidate.shape == NULL ? NULL : RB_MIN(shape_gang_tree, &candidate.shape->gangs);
-        if (candidate.probe.is_hopeless) {
-            return candidate.shape; /* nor does it stand for its tree */
-        }
+        struct gang *gang = shape == NULL ? NULL : RB_MIN(shape_gang_tree, &shape->gangs);
         if (gang != NULL && (best == NULL || gang_compare_order(gang, best_gang) < 0)) {
-            best = candidate.shape;
+            best = shape;
             best_gang = gang;
         }
     }

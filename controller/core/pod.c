@@ -68,11 +68,11 @@ static void pod_unlink_group(struct core *core, struct pod_state *pod)
     if (group == NULL) {
         return;
     }
-    struct pod_state **link = &group->pods;
-    while (*link != pod) {
-        link = &(*link)->next_in_group;
+    *(pod->previous_in_group == NULL ? &group->pods : &pod->previous_in_group->next_in_group) =
+        pod->next_in_group;
+    if (pod->next_in_group != NULL) {
+        pod->next_in_group->previous_in_group = pod->previous_in_group;
     }
-    *link = pod->next_in_group;
     pod->group = NULL;
     if (group->gang != NULL) {
         gang_pods_changed(core, group->gang); /* which may free the gang, and the group then */
@@ -91,6 +91,10 @@ static void pod_link_group(struct core *core, struct pod_state *pod, struct str 
     if (!str_is_empty(job_uid)) {
         pod->group = pod_group_get(core, job_uid);
         pod->next_in_group = pod->group->pods;
+        pod->previous_in_group = NULL;
+        if (pod->next_in_group != NULL) {
+            pod->next_in_group->previous_in_group = pod;
+        }
         pod->group->pods = pod;
     }
 }

@@ -1,5 +1,6 @@
 /* queue.c - the tables of queues, flavors and cohorts, and the accounts of a queue. */
 #include "history.h"
+#include "wait.h"
 
 #include <assert.h>
 
@@ -38,6 +39,8 @@ static void queue_free(struct core *core, struct queue_state *queue)
     HASH_DEL(core->queues, queue);
     RB_REMOVE(queue_tree, &core->queue_order, queue);
     history_free(queue);
+    queue_clear_due(core, queue);
+    queue_lines_free(queue);
     quota_node_deinit(&queue->node);
     core->is_tree_stale = true;
     mem_free(queue->object);
@@ -77,8 +80,8 @@ int64_t queue_pods_ready_timeout_ms(const struct queue_state *queue)
 
 void queue_touch(struct core *core, struct queue_state *queue)
 {
-    (void)core;
     queue->is_status_dirty = true;
+    queue_set_due(core, queue);
 }
 
 void queue_tidy(struct core *core, struct queue_state *queue)
@@ -198,7 +201,7 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
     quota_node_read(core, &queue->node, &queue->object->spec.resource_groups);
     booking_queue_changed(core, queue);
     queue->blocker = NULL;
-    queue->is_status_dirty = true;
+    queue_touch(core, queue);
     wake_queue(core, queue, WAIT_ANY);
     struct gang *gang;
     RB_FOREACH (gang, gang_tree, &queue->pending) {
@@ -220,6 +223,7 @@ void queue_deleted(struct core *core, const struct queue *object)
     queue->is_finalizer_pending = false;
     queue->status_hash = 0;
     queue->blocker = NULL;
+    queue_set_due(core, queue);
     quota_node_read(core, &queue->node, NULL);
     booking_queue_changed(core, queue);
     wake_queue(core, queue, WAIT_ANY);

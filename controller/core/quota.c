@@ -5,6 +5,7 @@
  * never lent; usage beyond the guaranteed part is used in the parent too; borrowingLimit bounds
  * what comes from the parent. Sums are 128 bits wide and exact. */
 #include "history.h"
+#include "order.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -23,6 +24,8 @@ void quota_node_deinit(struct quota_node *node)
         str_drop(&node->cells[i].flavor);
         str_drop(&node->cells[i].resource);
     }
+    order_node_free(node->order);
+    node->order = NULL;
     mem_free(node->cells);
     node->cells = NULL;
     node->cell_count = node->cell_capacity = 0;
@@ -137,16 +140,22 @@ i128 quota_beyond(const struct quota_node *node, struct str flavor, struct str r
     return beyond(node, &more);
 }
 
-void quota_use(struct quota_node *node, struct str flavor, struct str resource, i128 delta)
+struct quota_node *quota_use(struct quota_node *node, struct str flavor, struct str resource,
+                             i128 delta)
 {
+    struct quota_node *top = NULL;
+    order_changed(node);
     while (node != NULL && delta != 0) {
         struct quota_cell *cell = quota_cell_get(node, flavor, resource);
         i128 before = node->parent == NULL ? 0 : beyond(node, cell);
         cell->used += delta;
+        node->version++;
+        top = node;
         assert(cell->used >= 0);
         delta = node->parent == NULL ? 0 : beyond(node, cell) - before;
         node = node->parent;
     }
+    return top;
 }
 
 const struct quota_node *quota_root(const struct quota_node *node)
@@ -234,6 +243,9 @@ static void add_node(struct core *core, struct node_list *list, struct quota_nod
 {
     node->parent = node->children = node->next_sibling = NULL;
     node->is_in_cycle = false;
+    node->is_share_on = false;
+    node->ready_below = 0;
+    node->next_active = node->previous_active = NULL;
     node->depth = 0;
     node->height = 0;
     list->items = arena_grow(&core->scratch, list->items, list->count, &list->capacity,
@@ -340,6 +352,7 @@ void quota_relink(struct core *core)
         return;
     }
     core->is_tree_stale = false;
+    core->active_roots = NULL;
     cohorts_make_implicit(core);
     struct node_list list = {.count = 0};
     struct queue_state *queue;
@@ -362,6 +375,13 @@ void quota_relink(struct core *core)
         sum_up(list.items[i]);
     }
     history_relink(core);
+    for (uint32_t i = 0; i < list.count; i++) {
+        struct quota_node *root = (struct quota_node *)(uintptr_t)quota_root(list.items[i]);
+        root->is_share_on = root->is_share_on || list.items[i]->has_fair_sharing;
+    }
+    RB_FOREACH (queue, ready_tree, &core->ready) {
+        order_count_ready(core, &queue->node, true);
+    }
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         wake_queue(core, queue, WAIT_QUOTA | WAIT_CONFIG);
         queue_touch(core, queue);

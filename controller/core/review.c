@@ -452,7 +452,7 @@ static void wake_preemptors(struct core *core, struct gang *gang)
 {
     if (gang->wakes_preemptors) {
         gang->wakes_preemptors = false;
-        wake_all(core, WAIT_QUOTA | WAIT_CLUSTER);
+        wake_preempting(core);
     }
 }
 

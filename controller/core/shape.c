@@ -1,5 +1,5 @@
 /* shape.c - gangs of a queue that ask the same share one shape, and are judged once. */
-#include "internal.h"
+#include "wait.h"
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
@@ -121,6 +121,7 @@ void shape_drop(struct core *core, struct shape *shape)
         return;
     }
     ready_remove(core, shape);
+    waits_clear(shape);
     struct shape **link = &shape->queue->shapes;
     while (*link != shape) {
         link = &(*link)->next_in_queue;
@@ -133,6 +134,7 @@ void shape_drop(struct core *core, struct shape *shape)
     mem_free(shape->sets);
     verdict_drop(&shape->broken);
     verdict_drop(&shape->verdict);
+    room_wait(core, shape);
     evidence_drop(&shape->evidence);
     advice_drop(shape->advice);
     str_drop(&shape->key);

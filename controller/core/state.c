@@ -53,6 +53,12 @@ int queue_compare_name(const struct queue_state *a, const struct queue_state *b)
     return str_compare(a->name, b->name);
 }
 
+int queue_compare_due(const struct queue_state *a, const struct queue_state *b)
+{
+    int by_time = compare_i64(a->due_ms, b->due_ms);
+    return by_time != 0 ? by_time : str_compare(a->name, b->name);
+}
+
 int node_compare_name(const struct node_state *a, const struct node_state *b)
 {
     return str_compare(a->name, b->name);
@@ -72,6 +78,7 @@ RB_GENERATE(gang_holder_tree, gang, in_holders, gang_compare_admitted)
 RB_GENERATE(shape_tree, shape, by_head, shape_compare_head)
 RB_GENERATE(queue_tree, queue_state, by_name, queue_compare_name)
 RB_GENERATE(ready_tree, queue_state, by_ready, queue_compare_name)
+RB_GENERATE(queue_due_tree, queue_state, by_due, queue_compare_due)
 RB_GENERATE(node_tree, node_state, by_name, node_compare_name)
 RB_GENERATE(device_tree, device_state, by_key, device_compare_key)
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ledger.h"
+#include "quota_tree.h"
 #include "supply.h"
 #include "told.h"
 
@@ -36,6 +37,7 @@
 
 struct gang;
 struct shape;
+struct order_node;
 struct reach;
 struct bookings;
 struct gang_input;
@@ -45,41 +47,6 @@ RB_HEAD(shape_gang_tree, gang); /* a shape's, linked by in_shape */
 RB_HEAD(shape_tree, shape);     /* a queue's that are to be judged */
 
 /* -- queues and quota ------------------------------------------------------------------------- */
-
-/* The account of one resource in one flavor of a queue. */
-struct quota_cell {
-    struct str flavor;   /* owned */
-    struct str resource; /* owned */
-    int64_t nominal;
-    int64_t borrowing_limit; /* QUOTA_UNLIMITED: none */
-    int64_t lending_limit;   /* QUOTA_UNLIMITED: none */
-    i128 subtree;            /* nominal, and what the children lend */
-    i128 used;               /* = the sum of the reservations' charges here, asserted */
-    bool is_listed;          /* in the Queue's spec; a cell stays while it is used */
-};
-
-#define QUOTA_UNLIMITED (-1)
-
-/* A place in a tree of shared quota: a queue is a leaf, a cohort an inner node. What is used beyond
- * a node's guaranteed part (subtree - lendingLimit) is used in its parent too. */
-struct quota_node {
-    struct str name; /* borrowed from its queue or cohort */
-    bool is_cohort;
-    bool is_in_cycle;            /* its parents go round: nothing is admitted */
-    struct quota_node *parent;   /* NULL: a root */
-    struct quota_node *children; /* list by next_sibling, in order of kind and name */
-    struct quota_node *next_sibling;
-    struct queue_state *queue; /* NULL: a cohort */
-    struct quota_cell *cells;
-    uint32_t cell_count;
-    uint32_t cell_capacity;
-    uint64_t seen_in;     /* the round of order_next() that has looked at this root */
-    uint32_t depth;       /* 0: a root */
-    uint32_t height;      /* of the subtree; 0: a queue */
-    int64_t weight_milli; /* fairSharing.weight in thousandths */
-    int64_t half_life_ms; /* its own fairSharing.halfLife; 0: none */
-    bool has_fair_sharing;
-};
 
 struct queue_state {
     struct str name; /* owned; the key */
@@ -92,10 +59,11 @@ struct queue_state {
     RB_ENTRY(queue_state) by_ready; /* in core.ready while `ready` isn't empty */
     struct gang_tree pending;       /* all that wait, in queue order */
     uint32_t pending_count;
-    uint32_t admitted_count; /* gangs with a reservation here */
-    struct shape *shapes;    /* list by next_in_queue */
-    struct gang *blocker;    /* StrictFIFO: the head that blocks, while it does */
-    bool has_bookings;       /* its head may get one; see booking.c */
+    uint32_t admitted_count;  /* gangs with a reservation here */
+    struct shape *shapes;     /* list by next_in_queue */
+    struct quota_line *lines; /* owned; wait.h */
+    struct gang *blocker;     /* StrictFIFO: the head that blocks, while it does */
+    bool has_bookings;        /* its head may get one; see booking.c */
     bool has_finalizer;
     bool is_finalizer_pending;
     bool is_pending_dirty;   /* positions have changed since the last refresh */
@@ -104,10 +72,14 @@ struct queue_state {
     bool is_status_pending;  /* a write is on its way */
     bool is_status_dirty;
     int64_t next_status_ms;
+    RB_ENTRY(queue_state) by_due; /* in core.due_queues while is_due_set */
+    bool is_due_set;
+    int64_t due_ms; /* the next refresh or status write */
 };
 
 RB_HEAD(queue_tree, queue_state);
 RB_HEAD(ready_tree, queue_state);
+RB_HEAD(queue_due_tree, queue_state);
 
 struct flavor_state {
     struct str name; /* owned */
@@ -207,11 +179,16 @@ struct shape {
     uint64_t judged_in;           /* the pass of its last evaluation */
     enum reason told_reason;      /* what its gangs' Admissions say */
     bool is_resolved;             /* what follows is up to date */
-    struct verdict broken;  /* reason != NONE: the template can't be judged (missing class, …) */
-    bool is_ready;          /* in core.ready */
-    bool is_beyond_help;    /* it wouldn't fit even if every gang had ended; see booking.h */
-    bool is_woken_by_cell;  /* only because quota came free: others may have it by now */
-    struct verdict verdict; /* of the last evaluation; waits_for tells what wakes it */
+    struct verdict broken; /* reason != NONE: the template can't be judged (missing class, …) */
+    bool is_ready;         /* in core.ready */
+    bool is_in_line;       /* its waits stand in their lines */
+    struct quota_wait *waits; /* owned; wait.h */
+    uint32_t wait_count;
+    bool is_room_waiter;
+    struct shape *next_room_waiter, *previous_room_waiter;
+    bool is_beyond_help;      /* it wouldn't fit even if every gang had ended; see booking.h */
+    bool is_woken_by_cell;    /* only because quota came free: others may have it by now */
+    struct verdict verdict;   /* of the last evaluation; waits_for tells what wakes it */
     struct evidence evidence; /* of the last evaluation */
     struct advice *advice;    /* owned; NULL: nothing was tried */
     uint64_t advised_in;      /* the pass that it is of */
@@ -388,6 +365,7 @@ struct core {
     struct resource_name *resource_names;
     struct queue_state *queues;
     struct queue_tree queue_order;
+    struct queue_due_tree due_queues;
     struct flavor_state *flavors;
     struct cohort_state *cohorts;
     struct named_object *named[KIND_COUNT];
@@ -421,23 +399,25 @@ struct core {
     uint32_t reserved_count;          /* gangs that are Reserved */
     struct gang_unbound_tree unbound; /* admitted, with pods that no node has yet */
     struct shape *shapes;
-    struct ready_tree ready; /* queues with shapes to be judged, by name */
-    bool is_tree_stale;      /* the trees of quota have to be linked anew */
+    struct ready_tree ready;    /* queues with shapes to be judged, by name */
+    struct shape *room_waiters; /* parked for room or for an object; list by next_room_waiter */
+    struct quota_node *active_roots; /* of trees with such queues; list by next_active */
+    bool is_tree_stale;              /* the trees of quota have to be linked anew */
     uint64_t plan_epoch;
     struct node_state *planned_nodes; /* that the plan has opened; list by next_planned */
     struct reach *reaches;            /* reach.h */
     struct node_state **node_index;   /* owned; by name; NULL: to be made anew */
     struct node_state *newest_node;   /* the last that changed; list by older */
-    uint64_t node_changes;            /* counts them */
     uint64_t object_changed_at;       /* the last change of a Node or of its list of devices */
-    uint64_t reach_uses;
-    uint32_t apart_pods;   /* pods with a required podAntiAffinity */
-    bool plan_stays_local; /* the plan leaves out devices that no node owns */
+    uint32_t apart_pods;              /* pods with a required podAntiAffinity */
+    bool plan_stays_local;            /* the plan leaves out devices that no node owns */
     bool is_what_if;
+    bool is_brief;             /* an evaluation only says whether: no sentence, no figures */
     uint64_t what_if_epoch;    /* counts what-ifs; one is on while is_what_if */
     uint64_t pass;             /* counts the decision passes */
     struct bookings *bookings; /* owned; never NULL */
-    uint64_t order_round;
+    bool is_passing;           /* one is on */
+    uint64_t order_round, reach_uses, node_changes; /* counters */
     struct core_cost cost;
     bool ignores_quota;    /* only to tell what else stands in a gang's way */
     int64_t advice_credit; /* what trials for advice may still cost; see advise.c */

@@ -1,6 +1,7 @@
 /* status.c - what a Queue and a ResourceFlavor say of themselves. */
 #include "history.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tallyman/base/alloc.h"
@@ -157,6 +158,7 @@ static bool queue_content(struct core *core, struct str name, struct arena *aren
         return false;
     }
     queue->is_status_pending = false;
+    queue_set_due(core, queue);
     struct queue *content = &ret_content->queue;
     *content = (struct queue){.meta.name = arena_copy_str(arena, name)};
     content->status.observed_generation = queue->object->meta.generation;
@@ -294,6 +296,42 @@ static void refresh_positions(struct core *core, struct queue_state *queue)
     }
 }
 
+/* When something about the queue is to be written; INT64_MAX: nothing is. */
+static int64_t queue_due_ms(const struct queue_state *queue)
+{
+    int64_t due_ms = INT64_MAX;
+    bool is_writing = queue->is_status_pending; /* whatever is new goes out with the next one */
+    if (queue->is_status_dirty && queue->object != NULL && !is_writing) {
+        due_ms = queue->next_status_ms;
+    }
+    if (queue->is_pending_dirty && queue->next_refresh_ms < due_ms) {
+        due_ms = queue->next_refresh_ms;
+    }
+    return due_ms;
+}
+
+void queue_set_due(struct core *core, struct queue_state *queue)
+{
+    int64_t due_ms = queue_due_ms(queue);
+    if (queue->is_due_set && queue->due_ms == due_ms) {
+        return;
+    }
+    queue_clear_due(core, queue);
+    if (due_ms != INT64_MAX) {
+        queue->is_due_set = true;
+        queue->due_ms = due_ms;
+        RB_INSERT(queue_due_tree, &core->due_queues, queue);
+    }
+}
+
+void queue_clear_due(struct core *core, struct queue_state *queue)
+{
+    if (queue->is_due_set) {
+        RB_REMOVE(queue_due_tree, &core->due_queues, queue);
+        queue->is_due_set = false;
+    }
+}
+
 static void queue_refresh(struct core *core, struct queue_state *queue)
 {
     bool is_due = core->now_ms >= queue->next_status_ms;
@@ -308,6 +346,36 @@ static void queue_refresh(struct core *core, struct queue_state *queue)
         queue->next_refresh_ms = core->now_ms + POSITION_REFRESH_MS;
         refresh_positions(core, queue);
     }
+    queue_set_due(core, queue);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct queue_state *const *left = a;
+    const struct queue_state *const *right = b;
+    return queue_compare_name(*left, *right);
+}
+
+/* Those that are due, by name. */
+static void refresh_queues(struct core *core)
+{
+    struct queue_state **due = NULL;
+    uint32_t count = 0;
+    uint32_t capacity = 0;
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_due_tree, &core->due_queues) {
+        if (queue->due_ms > core->now_ms) {
+            break;
+        }
+        due = arena_grow(&core->scratch, due, count, &capacity, sizeof(struct queue_state *));
+        due[count++] = queue;
+    }
+    if (count > 1) {
+        qsort(due, count, sizeof(struct queue_state *), compare_names);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        queue_refresh(core, due[i]);
+    }
 }
 
 void queue_tick(struct core *core)
@@ -315,10 +383,7 @@ void queue_tick(struct core *core)
     if (core->options.is_terse) {
         return;
     }
-    struct queue_state *queue;
-    RB_FOREACH (queue, queue_tree, &core->queue_order) {
-        queue_refresh(core, queue);
-    }
+    refresh_queues(core);
     struct flavor_state *flavor;
     struct flavor_state *next;
     HASH_ITER (hh, core->flavors, flavor, next) {
@@ -341,20 +406,10 @@ void queue_tick(struct core *core)
 
 int64_t queue_next_due_ms(const struct core *core)
 {
-    int64_t due_ms = INT64_MAX;
     if (core->options.is_terse) {
-        return due_ms;
+        return INT64_MAX;
     }
-    struct queue_state *queue;
-    RB_FOREACH (queue, queue_tree, (struct queue_tree *)(uintptr_t)&core->queue_order) {
-        bool is_writing = queue->is_status_pending; /* whatever is new goes out with the next one */
-        if (queue->is_status_dirty && queue->object != NULL && !is_writing &&
-            queue->next_status_ms < due_ms) {
-            due_ms = queue->next_status_ms;
-        }
-        if (queue->is_pending_dirty && queue->next_refresh_ms < due_ms) {
-            due_ms = queue->next_refresh_ms;
-        }
-    }
-    return due_ms;
+    const struct queue_state *queue =
+        RB_MIN(queue_due_tree, (struct queue_due_tree *)(uintptr_t)&core->due_queues);
+    return queue == NULL ? INT64_MAX : queue->due_ms;
 }

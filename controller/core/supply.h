@@ -50,6 +50,7 @@ struct pod_state {
     struct pod_group *group; /* of its Job; NULL: no Job controls it */
     struct str pod_set;      /* owned; absent: the first set of its gang */
     struct pod_state *next_in_group;
+    struct pod_state *previous_in_group;
     struct node_state *node; /* borrowed; NULL: not bound */
     struct pod_state *next_on_node;
     struct vector amounts; /* what it takes from its node, 1 pod included */

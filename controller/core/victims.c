@@ -227,7 +227,9 @@ static struct victims find_candidates(struct core *core, struct gang *gang,
 
 bool victims_fit(struct core *core, const struct search *search, struct evaluation *evaluation)
 {
+    core->is_brief = true;
     evaluate_combination(core, search->gang->shape, search->combination, evaluation);
+    core->is_brief = false;
     return evaluation->verdict.reason == REASON_NONE && evaluation->level <= search->level_max;
 }
 

@@ -1,16 +1,21 @@
 /* wake.c - a parked shape is looked at again only when what it waits for has changed. */
-#include "internal.h"
+#include "order.h"
+#include "wait.h"
 
 void ready_add(struct core *core, struct shape *shape)
 {
     if (shape->is_ready || RB_EMPTY(&shape->gangs)) {
         return;
     }
+    waits_unlink(shape);
+    core->cost.shapes_woken++;
     shape->is_ready = true;
     if (RB_EMPTY(&shape->queue->ready)) {
         RB_INSERT(ready_tree, &core->ready, shape->queue);
+        order_count_ready(core, &shape->queue->node, true);
     }
     RB_INSERT(shape_tree, &shape->queue->ready, shape);
+    order_changed(&shape->queue->node);
 }
 
 void ready_remove(struct core *core, struct shape *shape)
@@ -22,7 +27,9 @@ void ready_remove(struct core *core, struct shape *shape)
     RB_REMOVE(shape_tree, &shape->queue->ready, shape);
     if (RB_EMPTY(&shape->queue->ready)) {
         RB_REMOVE(ready_tree, &core->ready, shape->queue);
+        order_count_ready(core, &shape->queue->node, false);
     }
+    order_changed(&shape->queue->node);
 }
 
 void wake_shape(struct core *core, struct shape *shape)
@@ -52,11 +59,57 @@ void wake_queue(struct core *core, struct queue_state *queue, uint32_t bits)
     }
 }
 
+/* -- those that wait for room, or for an object ---------------------------------------------------
+ */
+
+void room_wait(struct core *core, struct shape *shape)
+{
+    bool is_wanted = (shape->verdict.waits_for & ~(uint32_t)(WAIT_QUOTA | WAIT_ORDER)) != 0;
+    if (is_wanted == shape->is_room_waiter) {
+        return;
+    }
+    shape->is_room_waiter = is_wanted;
+    if (is_wanted) {
+        shape->previous_room_waiter = NULL;
+        shape->next_room_waiter = core->room_waiters;
+        if (core->room_waiters != NULL) {
+            core->room_waiters->previous_room_waiter = shape;
+        }
+        core->room_waiters = shape;
+        return;
+    }
+    if (shape->previous_room_waiter != NULL) {
+        shape->previous_room_waiter->next_room_waiter = shape->next_room_waiter;
+    } else {
+        core->room_waiters = shape->next_room_waiter;
+    }
+    if (shape->next_room_waiter != NULL) {
+        shape->next_room_waiter->previous_room_waiter = shape->previous_room_waiter;
+    }
+}
+
 void wake_all(struct core *core, uint32_t bits)
+{
+    struct shape *shape = core->room_waiters;
+    for (; shape != NULL; shape = shape->next_room_waiter) {
+        if ((shape->verdict.waits_for & bits) != 0) {
+            wake_shape(core, shape);
+        }
+    }
+}
+
+void wake_reserved(struct core *core)
+{
+    wake_all(core, WAIT_PROMISES);
+}
+
+void wake_preempting(struct core *core)
 {
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
-        wake_queue(core, queue, bits);
+        if (queue->object != NULL && queue->object->spec.preemption != NULL) {
+            wake_queue(core, queue, WAIT_QUOTA | WAIT_CLUSTER);
+        }
     }
 }
 
@@ -75,61 +128,31 @@ static bool has_room_for_one(struct core *core, const struct shape *shape, struc
 
 void wake_for_node(struct core *core, struct node_state *node)
 {
-    struct queue_state *queue;
-    RB_FOREACH (queue, queue_tree, &core->queue_order) {
-        for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
-            if ((shape->verdict.waits_for & WAIT_CLUSTER) == 0 || shape->is_ready) {
-                continue;
-            }
-            if (!shape->is_resolved || has_room_for_one(core, shape, node)) {
-                wake_shape(core, shape);
-            }
-        }
-    }
-}
-
-void wake_reserved(struct core *core)
-{
-    struct queue_state *queue;
-    RB_FOREACH (queue, queue_tree, &core->queue_order) {
-        for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
-            if ((shape->verdict.waits_for & WAIT_PROMISES) != 0) {
-                wake_shape(core, shape);
-            }
-        }
-    }
-}
-
-static void wake_queue_for_cell(struct core *core, struct queue_state *queue,
-                                const struct quota_cell *cell)
-{
-    i128 free = quota_available(&queue->node, cell->flavor, cell->resource);
-    for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
-        if ((shape->verdict.waits_for & WAIT_QUOTA) == 0) {
+    for (struct shape *shape = core->room_waiters; shape != NULL; shape = shape->next_room_waiter) {
+        if ((shape->verdict.waits_for & WAIT_CLUSTER) == 0 || shape->is_ready) {
             continue;
         }
-        bool is_elsewhere =
-            str_is_set(shape->verdict.resource) && !str_eq(shape->verdict.resource, cell->resource);
-        if (!is_elsewhere && shape->verdict.asked <= free && !shape->is_ready) {
+        if (!shape->is_resolved || has_room_for_one(core, shape, node)) {
             wake_shape(core, shape);
-            shape->is_woken_by_cell = true;
         }
     }
 }
 
-static void wake_node_for_cell(struct core *core, const struct quota_node *node,
-                               const struct quota_cell *cell)
+/* What waits_wake() does, found by looking at every shape. */
+void wake_for_release_plain(struct core *core, struct str flavor, struct str resource)
 {
-    if (node->queue != NULL) {
-        wake_queue_for_cell(core, node->queue, cell);
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        i128 free = quota_available(&queue->node, flavor, resource);
+        for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
+            for (uint32_t i = 0; i < shape->wait_count && !shape->is_ready; i++) {
+                const struct quota_line *line = shape->waits[i].line;
+                bool is_there = str_eq(line->flavor, flavor) && str_eq(line->resource, resource);
+                if (!str_is_set(line->flavor) || (is_there && shape->waits[i].asked <= free)) {
+                    wake_shape(core, shape);
+                    shape->is_woken_by_cell = str_is_set(line->flavor);
+                }
+            }
+        }
     }
-    for (const struct quota_node *child = node->children; child != NULL;
-         child = child->next_sibling) {
-        wake_node_for_cell(core, child, cell); /* no deeper than QUOTA_DEPTH_MAX */
-    }
-}
-
-void wake_for_cell(struct core *core, struct queue_state *queue, const struct quota_cell *cell)
-{
-    wake_node_for_cell(core, quota_root(&queue->node), cell);
 }

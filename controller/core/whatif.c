@@ -21,16 +21,17 @@ static void quota_without(struct core *core, struct gang *gang, int64_t sign)
         const struct reserved_set *set = &reservation->sets[s];
         for (uint32_t i = 0; i < set->per_pod.count; i++) {
             const struct charge *charge = &set->per_pod.items[i];
-            quota_use(&reservation->queue->node, charge->flavor, charge->resource,
-                      (i128)charge->amount * set->count * sign);
+            (void)quota_use(&reservation->queue->node, charge->flavor, charge->resource,
+                            (i128)charge->amount * set->count * sign);
         }
     }
     for (uint32_t c = 0; c < reservation->claim_count; c++) {
         const struct claim_hold *hold = &reservation->claims[c];
         bool is_alone = ledger_claim_payer(core, hold->key) == gang && hold->next_holder == NULL;
         for (uint32_t i = 0; is_alone && i < hold->charges.count; i++) {
-            quota_use(&reservation->queue->node, hold->charges.items[i].flavor,
-                      hold->charges.items[i].resource, (i128)hold->charges.items[i].amount * sign);
+            (void)quota_use(&reservation->queue->node, hold->charges.items[i].flavor,
+                            hold->charges.items[i].resource,
+                            (i128)hold->charges.items[i].amount * sign);
         }
     }
 }

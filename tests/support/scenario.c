@@ -140,6 +140,8 @@ void step(struct scenario *s, struct event *event)
     struct core_cost cost = core_last_cost(s->core);
     s->counts.gangs_visited += cost.gangs_visited;
     s->counts.nodes_visited += cost.nodes_visited;
+    s->counts.queues_ranked += cost.queues_ranked;
+    s->counts.shapes_woken += cost.shapes_woken;
     s->counts.admitted += cost.gangs_admitted;
     if (!s->is_cheap) {
         core_assert_consistent(s->core);

@@ -25,6 +25,8 @@
 struct scenario;
 
 struct scenario *scenario_new(void);
+/* The core of those made from now on looks nothing up in an index (core_options.is_plain). */
+void scenarios_are_plain(bool is_plain);
 void scenario_free(struct scenario *s);
 /* For cmocka_unit_test_setup_teardown(). */
 int scenario_setup(void **state);
@@ -83,6 +85,7 @@ void object_again(struct scenario *s, enum object_kind kind, const char *name);
 
 /* The object as it stands, to be changed in place; then object_changed() tells the core. */
 void *scenario_object(struct scenario *s, enum object_kind kind, const char *name);
+bool scenario_has(const struct scenario *s, enum object_kind kind, const char *name);
 struct job *scenario_job(struct scenario *s, const char *name);
 void object_changed(struct scenario *s, enum object_kind kind, const char *name);
 
@@ -182,6 +185,8 @@ struct scenario_counts {
     uint32_t effects;       /* of any kind */
     uint32_t gangs_visited; /* by decisions */
     uint32_t nodes_visited;
+    uint32_t queues_ranked;
+    uint32_t shapes_woken;
     uint32_t admitted;
 };
 

@@ -43,9 +43,16 @@ void at(struct scenario *s, int64_t ms)
     tick(s);
 }
 
+static bool are_plain;
+
+void scenarios_are_plain(bool is_plain)
+{
+    are_plain = is_plain;
+}
+
 static void begin_core(struct scenario *s)
 {
-    struct core_options options = {.gives_advice = true};
+    struct core_options options = {.gives_advice = true, .is_plain = are_plain};
     s->core = core_new(&options);
     s->queue_first = NULL;
     s->queue_last = &s->queue_first;
@@ -193,4 +200,9 @@ struct scenario_counts counts_take(struct scenario *s)
     struct scenario_counts counts = s->counts;
     s->counts = (struct scenario_counts){.effects = 0};
     return counts;
+}
+
+bool scenario_has(const struct scenario *s, enum object_kind kind, const char *name)
+{
+    return entry_find(s, kind, name) != NULL;
 }

@@ -236,6 +236,8 @@ struct core_cost {
     uint32_t gangs_visited;
     uint32_t nodes_visited;
     uint32_t gangs_admitted;
+    uint32_t queues_ranked; /* queues and cohorts that were compared */
+    uint32_t shapes_woken;
 };
 
 struct core_cost core_last_cost(const struct core *core);

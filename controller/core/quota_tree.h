@@ -1,0 +1,48 @@
+/* quota_tree.h - the trees in which quota is shared. Private to the core. */
+#pragma once
+
+#include "amounts.h"
+
+struct order_node;
+struct queue_state;
+
+/* The account of one resource in one flavor of a queue. */
+struct quota_cell {
+    struct str flavor;   /* owned */
+    struct str resource; /* owned */
+    int64_t nominal;
+    int64_t borrowing_limit; /* QUOTA_UNLIMITED: none */
+    int64_t lending_limit;   /* QUOTA_UNLIMITED: none */
+    i128 subtree;            /* nominal, and what the children lend */
+    i128 used;               /* = the sum of the reservations' charges here, asserted */
+    bool is_listed;          /* in the Queue's spec; a cell stays while it is used */
+};
+
+#define QUOTA_UNLIMITED (-1)
+
+/* A place in a tree of shared quota: a queue is a leaf, a cohort an inner node. What is used beyond
+ * a node's guaranteed part (subtree - lendingLimit) is used in its parent too. */
+struct quota_node {
+    struct str name; /* borrowed from its queue or cohort */
+    bool is_cohort;
+    bool is_in_cycle;            /* its parents go round: nothing is admitted */
+    struct quota_node *parent;   /* NULL: a root */
+    struct quota_node *children; /* list by next_sibling, in order of kind and name */
+    struct quota_node *next_sibling;
+    struct queue_state *queue; /* NULL: a cohort */
+    struct quota_cell *cells;
+    uint32_t cell_count;
+    uint32_t cell_capacity;
+    uint64_t seen_in;     /* the round of order_next_plain() that has looked at this root */
+    uint32_t depth;       /* 0: a root */
+    uint32_t height;      /* of the subtree; 0: a queue */
+    int64_t weight_milli; /* fairSharing.weight in thousandths */
+    int64_t half_life_ms; /* its own fairSharing.halfLife; 0: none */
+    bool has_fair_sharing;
+    bool is_share_on;         /* of a root: somebody in its tree has fair sharing */
+    uint64_t version;         /* counts the changes of what is used here */
+    uint64_t changes;         /* at and below: of what is used, and of whose gangs are ready */
+    uint32_t ready_below;     /* queues at and below with shapes to be judged */
+    struct order_node *order; /* owned; what order.c keeps; NULL: nothing yet */
+    struct quota_node *next_active, *previous_active; /* in core.active_roots */
+};

@@ -1,0 +1,210 @@
+/* What is looked up in an index (nodes by what is free on them, the ranking of the queues, who
+ * waits for what) is what looking at everything finds: the same events lead to the same trace. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/property.h"
+#include "support/scenario.h"
+#include "support/world.h"
+
+#define QUEUES 8
+#define JOBS   24
+
+enum tree_op {
+    TREE_JOB_NEW,
+    TREE_JOB_NEW_TOO,
+    TREE_JOB_NEW_MORE,
+    TREE_JOB_FINISHES,
+    TREE_JOB_FINISHES_TOO,
+    TREE_JOB_DELETED,
+    TREE_QUOTA,
+    TREE_TIME,
+    TREE_COUNT,
+};
+
+static const char *const tree_op_names[TREE_COUNT] = {"job-new",      "job-new",      "job-new",
+                                                      "job-finishes", "job-finishes", "job-deleted",
+                                                      "quota",        "time"};
+
+static const char *const preemptions[] = {"", " within=LowerPriority", " reclaim=Any",
+                                          " within=LowerOrNewerEqualPriority reclaim=Any",
+                                          " reclaim=LowerPriority"};
+
+static void add_queue(struct scenario *s, int index, uint64_t *random, bool is_fair)
+{
+    char name[16];
+    char options[300];
+    (void)snprintf(name, sizeof(name), "q%d", index);
+    uint32_t second = random_next(random) % 6;
+    int at = snprintf(options, sizeof(options), "fit=Quota cpu=%u flavor=b cpu=%u",
+                      random_next(random) % 5, second);
+    if (random_next(random) % 4 != 0) {
+        at += snprintf(options + at, sizeof(options) - (size_t)at, " cohort=c%u",
+                       random_next(random) % 4);
+    }
+    if (random_next(random) % 4 == 0) {
+        at += snprintf(options + at, sizeof(options) - (size_t)at, " strategy=StrictFIFO");
+    }
+    if (is_fair && random_next(random) % 2 == 0) {
+        at += snprintf(options + at, sizeof(options) - (size_t)at, " weight=%u",
+                       random_next(random) % 3);
+    }
+    (void)snprintf(options + at, sizeof(options) - (size_t)at, "%s",
+                   is_fair ? "" : preemptions[random_next(random) % ARRAY_COUNT(preemptions)]);
+    given_queue(s, name, options);
+}
+
+static void given_tree(struct scenario *s, uint64_t *random, bool is_fair)
+{
+    given_flavor(s, "default", "");
+    given_flavor(s, "b", "");
+    given_priority_class(s, "high", 10);
+    for (int i = 0; i < 4; i++) {
+        char json[200];
+        uint32_t parent = random_next(random) % 4;
+        char up[32] = "";
+        if (parent < (uint32_t)i) { /* so no cycle comes about */
+            (void)snprintf(up, sizeof(up), "\"parentName\":\"c%u\"", parent);
+        }
+        (void)snprintf(json, sizeof(json), "{\"metadata\":{\"name\":\"c%d\"},\"spec\":{%s}}", i,
+                       up);
+        given_json(s, KIND_COHORT, json);
+    }
+    for (int i = 0; i < QUEUES; i++) {
+        add_queue(s, i, random, is_fair);
+    }
+}
+
+static void do_tree_op(struct scenario *s, const struct op *op, uint64_t *random, bool is_fair)
+{
+    char name[16];
+    char queue[16];
+    char options[100];
+    (void)snprintf(name, sizeof(name), "j%d", op->a % JOBS);
+    (void)snprintf(queue, sizeof(queue), "q%d", op->b % QUEUES);
+    bool exists = scenario_has(s, KIND_JOB, name);
+    switch ((int)op->kind) {
+    case TREE_JOB_NEW:
+    case TREE_JOB_NEW_TOO:
+    case TREE_JOB_NEW_MORE:
+        (void)snprintf(options, sizeof(options), "pods=%d cpu=%d%s", 1 + op->b % 3, 1 + op->a % 2,
+                       op->b % 7 == 0 ? " priority=high" : "");
+        if (!exists) {
+            given_job(s, name, queue, options);
+        }
+        break;
+    case TREE_JOB_FINISHES:
+    case TREE_JOB_FINISHES_TOO:
+        if (exists && !scenario_job(s, name)->spec.suspend.value) {
+            job_finishes(s, name);
+            object_gone(s, KIND_JOB, name);
+        }
+        break;
+    case TREE_JOB_DELETED:
+        if (exists) {
+            object_gone(s, KIND_JOB, name);
+        }
+        break;
+    case TREE_QUOTA:
+        add_queue(s, op->b % QUEUES, random, is_fair);
+        break;
+    default:
+        at(s, scenario_now_ms(s) + 500 * (1 + op->a % 20));
+        break;
+    }
+}
+
+/* The next line of what was done; what an Admission says of a gang that isn't judged again may be
+ * of its last judgement. */
+static struct str next_deed(const char **text)
+{
+    while (**text != '\0') {
+        size_t len = strcspn(*text, "\n");
+        struct str line = {*text, len};
+        *text += len + ((*text)[len] == '\n' ? 1 : 0);
+        if (memmem(line.ptr, line.len, " > ", 3) == NULL) {
+            return line;
+        }
+    }
+    return STR("");
+}
+
+static void same_deeds(const char *indexed, const char *plain)
+{
+    const char *a = indexed;
+    const char *b = plain;
+    while (*a != '\0' || *b != '\0') {
+        struct str line_a = next_deed(&a);
+        struct str line_b = next_deed(&b);
+        if (!str_eq(line_a, line_b)) {
+            (void)fprintf(stderr, "indexed: " STR_FMT "\nplain:   " STR_FMT "\n", STR_ARG(line_a),
+                          STR_ARG(line_b));
+            fail();
+        }
+    }
+}
+
+static struct scenario *run_tree(const struct op *ops, uint32_t count, uint64_t seed, bool is_plain)
+{
+    scenarios_are_plain(is_plain);
+    struct scenario *s = scenario_new();
+    uint64_t random = seed;
+    given_tree(s, &random, seed % 2 == 0);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == count / 2) {
+            scenario_start(s); /* whatever came before is judged in one pass */
+        }
+        do_tree_op(s, &ops[i], &random, seed % 2 == 0);
+    }
+    return s;
+}
+
+static void ranks_as_plainly(const struct op *ops, uint32_t count, uint64_t seed)
+{
+    struct scenario *indexed = run_tree(ops, count, seed, false);
+    struct scenario *plain = run_tree(ops, count, seed, true);
+    same_deeds(trace_text(indexed), trace_text(plain));
+    scenario_free(indexed);
+    scenario_free(plain);
+}
+
+static struct scenario *run_world(const struct op *ops, uint32_t count, bool is_plain)
+{
+    scenarios_are_plain(is_plain);
+    struct scenario *s = scenario_new();
+    world_given(s);
+    for (uint32_t i = 0; i < count; i++) {
+        world_do(s, &ops[i]);
+    }
+    return s;
+}
+
+static void fits_as_plainly(const struct op *ops, uint32_t count, uint64_t seed)
+{
+    (void)seed;
+    struct scenario *indexed = run_world(ops, count, false);
+    struct scenario *plain = run_world(ops, count, true);
+    same_deeds(trace_text(indexed), trace_text(plain));
+    scenario_free(indexed);
+    scenario_free(plain);
+}
+
+int main(void)
+{
+    const struct property trees = {.name = "queues are ranked as plainly",
+                                   .cases = 600,
+                                   .ops = 60,
+                                   .kinds = TREE_COUNT,
+                                   .kind_names = tree_op_names,
+                                   .run = ranks_as_plainly};
+    const struct property worlds = {.name = "gangs fit as plainly",
+                                    .cases = 400,
+                                    .ops = 60,
+                                    .kinds = OP_COUNT,
+                                    .kind_names = world_op_names,
+                                    .run = fits_as_plainly};
+    int failed = property_check(&trees);
+    return property_check(&worlds) + failed;
+}

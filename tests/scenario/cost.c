@@ -1,0 +1,143 @@
+/* What a change costs is counted here: so many gangs judged, shapes woken, queues ranked, nodes
+ * looked at. A broadcast or a poll that comes back fails these, on any machine. */
+#include <stdio.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+
+#define QUEUES 20
+#define UNLIKE 20 /* gangs per queue, no two alike */
+
+/* Queues of one cpu each that share what they have; a gang runs in each, the others want `milli`
+ * and a little more each. */
+static void given_parked(struct scenario *s, int milli)
+{
+    checks_are_cheap(s);
+    given_node(s, "n1", "cpu=64");
+    for (int q = 0; q < QUEUES; q++) {
+        char queue[16];
+        char name[32];
+        (void)snprintf(queue, sizeof(queue), "q%02d", q);
+        given_queue(s, queue, "cpu=1 cohort=lab");
+        (void)snprintf(name, sizeof(name), "first%02d", q);
+        given_job(s, name, queue, "pods=1 cpu=1 created=1000");
+        for (int i = 0; i < UNLIKE; i++) {
+            char options[64];
+            (void)snprintf(name, sizeof(name), "job%02d-%02d", q, i);
+            (void)snprintf(options, sizeof(options), "pods=1 cpu=%dm created=2000", milli + i);
+            given_job(s, name, queue, options);
+        }
+    }
+    scenario_start(s);
+    for (int q = 0; q < QUEUES; q++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "first%02d", q);
+        expect_state(s, name, "Admitted");
+        gang_starts(s, name, "n1");
+    }
+    at(s, 60000);
+    (void)counts_take(s);
+}
+
+/* One cpu comes free, and all ask for more: nobody is looked at. */
+static void release_too_small_for_all_wakes_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_parked(s, 1500);
+    job_finishes(s, "first00");
+    struct scenario_counts counts = counts_take(s);
+    assert_int_equal(counts.shapes_woken, 0);
+    assert_int_equal(counts.gangs_visited, 0);
+    assert_int_equal(counts.queues_ranked, 0);
+    job_finishes(s, "first01"); /* two are enough for one of them */
+    counts = counts_take(s);
+    assert_int_equal(counts.admitted, 1);
+}
+
+/* One cpu comes free and 400 gangs could have it: the first of each queue is woken, one is judged.
+ */
+static void release_is_judged_by_the_one_that_takes_it(void **state)
+{
+    struct scenario *s = *state;
+    given_parked(s, 900);
+    job_finishes(s, "first00");
+    struct scenario_counts counts = counts_take(s);
+    assert_int_equal(counts.admitted, 1);
+    assert_int_equal(counts.gangs_visited, 1);
+    assert_true(counts.shapes_woken <= QUEUES);
+    /* Each queue once for the choice; those that are too late once more, to be put aside. */
+    assert_true(counts.queues_ranked <= 2 * QUEUES);
+}
+
+/* Quota that comes free in one tree is nothing to another. */
+static void release_in_another_tree_wakes_nobody(void **state)
+{
+    struct scenario *s = *state;
+    checks_are_cheap(s);
+    given_node(s, "n1", "cpu=64");
+    given_queue(s, "a", "cpu=1 cohort=left");
+    given_queue(s, "b", "cpu=1 cohort=right");
+    given_job(s, "a1", "a", "pods=1 cpu=1");
+    given_job(s, "b1", "b", "pods=1 cpu=1");
+    given_job(s, "b2", "b", "pods=1 cpu=1");
+    scenario_start(s);
+    gang_starts(s, "a1", "n1");
+    gang_starts(s, "b1", "n1");
+    (void)counts_take(s);
+    job_finishes(s, "a1");
+    struct scenario_counts counts = counts_take(s);
+    assert_int_equal(counts.shapes_woken, 0);
+    expect_state(s, "b2", "Pending CohortExhausted");
+}
+
+/* 300 full nodes and one that isn't: a gang that fits there is placed without looking at the
+ * others. */
+static void full_nodes_are_not_looked_at(void **state)
+{
+    struct scenario *s = *state;
+    checks_are_cheap(s);
+    given_queue(s, "q", "cpu=1000");
+    for (int i = 0; i < 300; i++) {
+        char name[32];
+        char pod[32];
+        (void)snprintf(name, sizeof(name), "n%03d", i);
+        given_node(s, name, "cpu=2");
+        (void)snprintf(pod, sizeof(pod), "p%03d", i);
+        given_pod(s, pod, name, i == 299 ? "cpu=1" : "cpu=2");
+    }
+    scenario_start(s);
+    (void)counts_take(s);
+    given_job(s, "small", "q", "pods=1 cpu=1");
+    struct scenario_counts counts = counts_take(s);
+    assert_int_equal(counts.admitted, 1);
+    assert_true(counts.nodes_visited <= 5);
+    given_job(s, "large", "q", "pods=2 cpu=1");
+    expect_state(s, "large", "Pending NodesFull");
+    counts = counts_take(s);
+    assert_true(counts.nodes_visited <= 20);
+}
+
+/* A gang that waits for quota doesn't hear of pods and nodes. */
+static void waiting_for_quota_is_not_woken_by_pods(void **state)
+{
+    struct scenario *s = *state;
+    given_parked(s, 1500);
+    given_pod(s, "foreign", "n1", "cpu=1");
+    object_gone(s, KIND_POD, "foreign");
+    given_node(s, "n2", "cpu=4");
+    struct scenario_counts counts = counts_take(s);
+    assert_int_equal(counts.shapes_woken, 0);
+    assert_int_equal(counts.gangs_visited, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(release_too_small_for_all_wakes_nobody),
+        scenario_test(release_is_judged_by_the_one_that_takes_it),
+        scenario_test(release_in_another_tree_wakes_nobody),
+        scenario_test(full_nodes_are_not_looked_at),
+        scenario_test(waiting_for_quota_is_not_woken_by_pods),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
