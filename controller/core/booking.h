@@ -59,6 +59,8 @@ void booking_drop(struct booking *booking);
 void bookings_work_out(struct core *core, uint32_t count);
 /* All of them, whoever they are in the end. */
 void bookings_work_out_all(struct core *core);
+/* Whether it would fit if every gang had ended: kept with its shape. */
+void booking_ask_help(struct core *core, struct gang *gang);
 /* The heads that are booked before that one and could be in its way; room for one more guest. */
 struct shadow_guest *booking_guests_before(struct core *core, const struct booking *booking,
                                            uint32_t *ret_count);

@@ -10,7 +10,7 @@ static bool is_backfill(const struct queue *object)
 
 /* The first that waits for room, past those that can't start at all, and those that would still
  * wait if every gang ended: it isn't overtaking that keeps them. */
-static struct gang *first_blocked(struct queue_state *queue)
+static struct gang *first_blocked(struct core *core, struct queue_state *queue)
 {
     struct gang *gang;
     uint32_t passed = 0;
@@ -18,6 +18,9 @@ static struct gang *first_blocked(struct queue_state *queue)
         enum reason reason = gang->shape->verdict.reason;
         if (reason == REASON_NONE) {
             return NULL; /* it is about to be judged for the first time */
+        }
+        if (gang->shape->is_help_unsure) {
+            booking_ask_help(core, gang);
         }
         if (!reason_info(reason)->is_passed_over && !gang->shape->is_beyond_help) {
             return gang;
@@ -32,7 +35,7 @@ static struct gang *first_blocked(struct queue_state *queue)
 /* The head that is to be booked now, or NULL; notes when one will have waited long enough. */
 static struct gang *head_of(struct core *core, struct queue_state *queue)
 {
-    struct gang *gang = first_blocked(queue);
+    struct gang *gang = first_blocked(core, queue);
     if (gang == NULL || is_backfill(queue->object)) {
         return gang;
     }

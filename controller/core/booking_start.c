@@ -163,6 +163,17 @@ static uint32_t fewest_out(struct core *core, struct shadow *shadow, struct book
     return high;
 }
 
+void booking_ask_help(struct core *core, struct gang *gang)
+{
+    struct shadow shadow;
+    struct evaluation evaluation;
+    shadow_open(core, &shadow, NULL, 0);
+    shadow_go_to(core, &shadow, shadow.count);
+    gang->shape->is_beyond_help = !shadow_fits(core, &shadow, gang, &evaluation);
+    gang->shape->is_help_unsure = false;
+    shadow_close(core, &shadow);
+}
+
 /* Of the gangs without a known end those that really have to end: whoever can stay is put back, so
  * that no more room is kept than is needed. */
 static void find_awaited(struct core *core, struct shadow *shadow, struct booking *booking,

@@ -1,6 +1,9 @@
 /* shadow.c - the state as it will be when some gangs have ended; see shadow.h. */
 #include "shadow.h"
+#include "preempt.h"
 #include "reach.h"
+
+#include "tallyman/base/limits.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -40,9 +43,41 @@ static const int64_t *limits_of(struct core *core, const struct pod_demand *dema
     return core->roaming_devices > 0 ? NULL : room_now(core, demand, pods);
 }
 
+/* Its room may be free before the pods that are on their way have chosen theirs: it stops, some of
+ * its pods are done, or its time is up. */
+static bool is_about_to_end(const struct core *core, const struct gang *gang)
+{
+    bool is_shrinking =
+        gang->succeeded > 0 || (gang->state == GANG_RUNNING &&
+                                (int64_t)gang->live_pods < reservation_count(gang->reservation));
+    return is_shrinking || runtime_end_ms(core, gang) - core->now_ms <= BOOKING_REFRESH_MS;
+}
+
+/* Takes those out, or puts them back. */
+static void set_ending(struct core *core, struct victims *ending, bool is_out)
+{
+    struct gang *gang;
+    if (!is_out) {
+        for (uint32_t i = 0; i < ending->count; i++) {
+            whatif_put_back(core, ending->items[i]);
+        }
+        return;
+    }
+    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+        if (!gang->is_out && is_about_to_end(core, gang)) {
+            ending->items = arena_grow(&core->scratch, ending->items, ending->count,
+                                       &ending->capacity, sizeof(struct gang *));
+            ending->items[ending->count++] = gang;
+            whatif_take_out(core, gang);
+        }
+    }
+}
+
 static void measure_present(struct core *core, struct shadow *shadow, struct shadow_guest *guests,
                             uint32_t guest_count)
 {
+    struct victims ending = {.count = 0};
+    set_ending(core, &ending, true);
     shadow->present = fit_promises(core);
     for (uint32_t i = 0; i < shadow->present.count; i++) {
         struct crowd *crowd = &shadow->present.items[i];
@@ -55,6 +90,7 @@ static void measure_present(struct core *core, struct shadow *shadow, struct sha
                 guests[i].starts_now ? limits_of(core, &crowd->demand, crowd->pods) : NULL;
         }
     }
+    set_ending(core, &ending, false);
 }
 
 struct crowd_list shadow_crowds(struct core *core, const struct crowd_list *promises)
@@ -177,11 +213,11 @@ void shadow_open(struct core *core, struct shadow *shadow, struct shadow_guest *
 {
     assert(shadow_now(core) == NULL && "shadows don't nest");
     *shadow = (struct shadow){.owns_what_if = !core->is_what_if};
-    measure_present(core, shadow, guests, guest_count);
-    list_entries(core, shadow, guests, guest_count);
     if (shadow->owns_what_if) {
         whatif_begin(core);
     }
+    measure_present(core, shadow, guests, guest_count);
+    list_entries(core, shadow, guests, guest_count);
     for (uint32_t i = 0; i < guest_count; i++) {
         guest_charge(&guests[i], 1);
     }

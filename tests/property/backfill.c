@@ -227,7 +227,7 @@ static void check_head(struct load *load)
     head->head_since_ms = head->head_since_ms < 0 ? now_ms : head->head_since_ms;
     /* It may have been booked behind one of the other tree that goes before it: what was said of it
      * then is still told for a while. */
-    int64_t settled_ms = load->kind == LOAD_TREES ? head->head_since_ms + 21000 : 0;
+    int64_t settled_ms = load->kind == LOAD_TREES ? head->head_since_ms + MINUTE : 0;
     if (head->first_said_ms < 0 && now_ms >= settled_ms) {
         head->first_said_ms = said_ms >= 0 ? said_ms : -1;
     }

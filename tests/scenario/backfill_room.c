@@ -59,6 +59,26 @@ static void a_node_that_the_head_may_need_is_kept(void **state)
     expect_state(s, "second", "Pending ReservedForOther");
 }
 
+/* Only n3 is free, which the head can't use; but n2 is about to be, and nobody knows which of the
+ * two kube-scheduler will find first. */
+static void room_that_is_about_to_come_free_may_be_taken_too(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=1 label=kind:a");
+    given_node(s, "n2", "cpu=1 label=kind:a");
+    given_node(s, "n3", "cpu=1");
+    given_queue(s, "q", "cpu=100 strategy=Backfill");
+    given_job(s, "long", "q", "pods=1 cpu=1 selector=kind:a max-runtime=1h");
+    given_job(s, "ending", "q", "pods=2 cpu=1 max-runtime=1h");
+    scenario_start(s);
+    gang_starts(s, "long", "n1");
+    gang_starts(s, "ending", "n3 n2");
+    given_job(s, "head", "q", "pods=2 cpu=1 selector=kind:a");
+    pod_succeeds(s, "ending-0");
+    given_job(s, "small", "q", "pods=1 cpu=1");
+    expect_state(s, "small", "Pending ReservedForOther");
+}
+
 static void devices_are_kept_like_any_room(void **state)
 {
     struct scenario *s = *state;
@@ -261,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         scenario_test(a_node_that_the_head_cant_use_is_free_for_others),
         scenario_test(a_node_that_the_head_may_need_is_kept),
+        scenario_test(room_that_is_about_to_come_free_may_be_taken_too),
         scenario_test(devices_are_kept_like_any_room),
         scenario_test(quota_is_kept_from_other_queues_that_would_borrow_it),
         scenario_test(quota_that_the_head_would_borrow_isnt_kept_from_its_owner),
