@@ -1,5 +1,5 @@
 /* admission.c - what a gang's Admission says, and when it has to be said again. */
-#include "internal.h"
+#include "ghost.h"
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
@@ -316,7 +316,7 @@ static void take_memory(struct core *core, struct gang *gang, const struct admis
     past_take(gang, status);
 }
 
-static void delete_admission(struct core *core, struct str key, struct str uid)
+void admission_delete(struct core *core, struct str key, struct str uid)
 {
     struct effect *effect = effect_new(core, EFFECT_DELETE_ADMISSION);
     struct arena *arena = core->out->arena;
@@ -345,17 +345,7 @@ static void orphan_keep(struct core *core, struct str key, const struct admissio
     orphan->key = str_own(key);
     orphan->object = object_clone(kind_info(KIND_ADMISSION)->schema, object);
     HASH_ADD_KEYPTR(hh, core->orphans, orphan->key.ptr, (unsigned)orphan->key.len, orphan);
-}
-
-/* Whose name another Job has now, or who has no owner (his Job was deleted with its pods left),
- * goes; all others are collected with their Jobs. */
-static void orphan_check(struct core *core, const struct hash_orphan *orphan)
-{
-    struct gang *namesake = NULL;
-    HASH_FIND(hh_key, core->gangs_by_key, orphan->key.ptr, (unsigned)orphan->key.len, namesake);
-    if (namesake != NULL || meta_controller(&orphan->object->meta) == NULL) {
-        delete_admission(core, orphan->key, orphan->object->meta.uid);
-    }
+    ghost_watch(core, orphan);
 }
 
 void admission_apply(struct core *core, const struct admission *object)
@@ -363,12 +353,13 @@ void admission_apply(struct core *core, const struct admission *object)
     struct str key = key_join(&core->scratch, object->meta.namespace_name, object->meta.name);
     struct gang *gang = gang_find(core, object->spec.job_uid);
     if (gang != NULL && !gang->is_job_gone && str_eq(gang->key, key)) {
+        gang->is_admission_ownerless = meta_controller(&object->meta) == NULL;
         take_memory(core, gang, object, content_hash(object));
         return;
     }
     orphan_keep(core, key, object);
     if (core->is_ready) {
-        orphan_check(core, orphan_find(core, key));
+        ghost_check(core, orphan_find(core, key));
     }
 }
 
@@ -377,7 +368,7 @@ void admissions_check(struct core *core)
     struct hash_orphan *orphan;
     struct hash_orphan *next;
     HASH_ITER (hh, core->orphans, orphan, next) {
-        orphan_check(core, orphan);
+        ghost_check(core, orphan);
     }
 }
 
@@ -388,8 +379,10 @@ void admission_outlives(struct core *core, const struct gang *gang)
     }
     struct owner_reference owner = {
         .kind = STR("Job"), .uid = gang->uid, .controller = {true, true}};
-    struct admission left = {.meta = {.uid = gang->admission_uid, .owner_references = {&owner, 1}},
-                             .spec = {.job_uid = gang->uid}};
+    struct admission left = {.meta = {.uid = gang->admission_uid}, .spec = {.job_uid = gang->uid}};
+    if (!gang->is_admission_ownerless) {
+        left.meta.owner_references = (struct owner_reference_list){&owner, 1};
+    }
     orphan_keep(core, gang->key, &left);
 }
 
@@ -406,7 +399,7 @@ void admissions_meet_job(struct core *core, struct gang *gang)
     }
     /* Of a Job of that name that is no more: never adopted. */
     if (core->is_ready) {
-        delete_admission(core, gang->key, orphan->object->meta.uid);
+        admission_delete(core, gang->key, orphan->object->meta.uid);
     }
 }
 
@@ -431,8 +424,9 @@ void admission_deleted(struct core *core, const struct admission *object)
 
 void admission_withdraw(struct core *core, const struct gang *gang)
 {
-    if (gang->is_admission_seen && !gang->is_job_gone && core->out != NULL) {
-        delete_admission(core, gang->key, gang->admission_uid);
+    bool is_ours = !gang->is_job_gone || gang->is_admission_ownerless;
+    if (gang->is_admission_seen && is_ours && core->out != NULL) {
+        admission_delete(core, gang->key, gang->admission_uid);
     }
 }
 

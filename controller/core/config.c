@@ -92,6 +92,7 @@ static void tell_all(struct core *core, enum object_kind kind, const struct obje
     }
     if (kind == KIND_NAMESPACE) {
         stop_namespace_changed(core, object->name);
+        default_queue_changed(core, object->name);
     }
     wake_reserved(core); /* what promised pods take may be told otherwise now */
 }

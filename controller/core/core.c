@@ -5,6 +5,8 @@
 #include <assert.h>
 
 #include "gang_input.h"
+#include "gate.h"
+#include "ghost.h"
 #include "preempt.h"
 
 #include "tallyman/base/alloc.h"
@@ -56,6 +58,7 @@ void core_free(struct core *core)
     flavors_free(core);
     named_free(core);
     admissions_free(core);
+    default_queue_free(core);
     struct pending_effect *pending;
     struct pending_effect *next_pending;
     HASH_ITER (hh, core->pending_effects, pending, next_pending) {
@@ -92,6 +95,7 @@ static void become_ready(struct core *core)
         return;
     }
     core->is_ready = true;
+    default_queue_start(core);
     quota_relink(core); /* what gangs have used so far is counted by the trees */
     /* What is held is counted before the first decision. Freed gangs leave the tree, so the next
      * one is looked up by order. */
@@ -255,6 +259,7 @@ static void fire_timers(struct core *core)
     }
     node_tick(core);
     admissions_retry(core);
+    ghosts_tick(core);
 }
 
 static int64_t next_wake_ms(const struct core *core)
@@ -267,6 +272,9 @@ static int64_t next_wake_ms(const struct core *core)
     }
     if (core->next_node_check_ms != 0 && core->next_node_check_ms < wake_ms) {
         wake_ms = core->next_node_check_ms;
+    }
+    if (core->next_ghost_check_ms != 0 && core->next_ghost_check_ms < wake_ms) {
+        wake_ms = core->next_ghost_check_ms;
     }
     if (core->next_admission_retry_ms != 0 && core->next_admission_retry_ms < wake_ms) {
         wake_ms = core->next_admission_retry_ms;

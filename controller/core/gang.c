@@ -287,7 +287,7 @@ void gang_job_gone(struct core *core, struct gang *gang)
     admission_outlives(core, gang);
     gang_drop_key(core, gang);
     gang_dequeue(core, gang);
-    gang_review(core, gang);
+    gang_pods_changed(core, gang);
 }
 
 void gang_free(struct core *core, struct gang *gang)
@@ -322,6 +322,7 @@ void gang_free(struct core *core, struct gang *gang)
     str_drop(&gang->uid);
     str_drop(&gang->key);
     str_drop(&gang->priority_class);
+    str_drop(&gang->template_class);
     str_drop(&gang->version_text);
     str_drop(&gang->admission_uid);
     str_drop(&gang->invalid);

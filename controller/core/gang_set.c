@@ -167,23 +167,51 @@ static struct gang_set *set_of_pod(const struct gang *gang, const struct pod_sta
     return set != NULL || gang->set_count == 0 ? set : &gang->sets[0];
 }
 
-static void count_pod(const struct core *core, struct gang *gang, const struct pod_state *pod)
+bool pod_is_of(const struct pod_state *pod, const struct gang *gang)
 {
-    /* What dies on a dead node holds its devices, but no quota any more. */
-    bool is_lost = pod->is_terminating && pod->node != NULL && node_is_stuck(core, pod->node);
-    gang->lost_pods += is_lost && !pod->is_terminal ? 1 : 0;
-    if (pod->is_terminal || is_lost) {
+    size_t slash = str_find_char(pod->key, '/');
+    return str_eq(str_take(pod->key, slash), gang->namespace_name);
+}
+
+/* It runs, and the Job, which has lost it, makes another in its place. */
+static bool is_replaced(const struct pod_state *pod, const struct gang *gang)
+{
+    return pod->is_orphan && !gang->is_job_gone && !gang->is_job_deleting;
+}
+
+/* What becomes of its pods beyond that they are there. */
+static void count_state(struct gang *gang, struct gang_set *set, const struct pod_state *pod)
+{
+    if (is_replaced(pod, gang)) {
         return;
     }
-    gang->live_pods++;
     gang->settled_pods += pod->is_settled ? 1 : 0;
     gang->ready_pods += pod->is_ready ? 1 : 0;
-    struct gang_set *set = set_of_pod(gang, pod);
     if (set != NULL) {
-        set->live_pods++;
         set->settled_pods += pod->is_settled ? 1 : 0;
         set->ready_pods += pod->is_ready ? 1 : 0;
     }
+}
+
+static void count_pod(const struct core *core, struct gang *gang, const struct pod_state *pod)
+{
+    if (pod->is_terminal || (pod->is_orphan && !pod_is_of(pod, gang))) {
+        return;
+    }
+    /* What dies on a dead node holds its devices, but no quota any more. */
+    if (pod->is_terminating && pod->node != NULL && node_is_stuck(core, pod->node)) {
+        gang->lost_pods++;
+        return;
+    }
+    gang->live_pods++;
+    /* Then its Admission was left behind as its pods were, whatever owner it names. */
+    bool is_left = pod->is_orphan && gang->is_job_gone;
+    gang->is_admission_ownerless = gang->is_admission_ownerless || is_left;
+    struct gang_set *set = set_of_pod(gang, pod);
+    if (set != NULL) {
+        set->live_pods++;
+    }
+    count_state(gang, set, pod);
 }
 
 void gang_count_pods(const struct core *core, struct gang *gang)

@@ -309,6 +309,7 @@ void gang_remember(struct core *core, struct gang *gang);
 void gang_back_off(struct core *core, struct gang *gang);
 void gang_enqueue(struct core *core, struct gang *gang);
 void gang_dequeue(struct core *core, struct gang *gang);
+bool pod_is_of(const struct pod_state *pod, const struct gang *gang); /* by its namespace */
 /* Looks at the Job, its pods and the time, and does what follows. Idempotent. */
 void gang_review(struct core *core, struct gang *gang);
 void gang_pods_changed(struct core *core, struct gang *gang);

@@ -1,5 +1,6 @@
 /* job.c - what a Job says, read into its gang. */
 #include "gang_input.h"
+#include "gate.h"
 #include "preempt.h"
 
 #include "tallyman/base/alloc.h"
@@ -105,6 +106,10 @@ static void read_priority(struct core *core, struct gang *gang, const struct job
     if (!str_eq(gang->priority_class, class_name) || gang->shape == NULL) {
         str_drop(&gang->priority_class);
         gang->priority_class = str_own(class_name);
+    }
+    if (!str_eq(gang->template_class, job->spec.pod_template.spec.priority_class_name)) {
+        str_drop(&gang->template_class);
+        gang->template_class = str_own(job->spec.pod_template.spec.priority_class_name);
     }
     gang_reprioritize(core, gang);
 }
@@ -214,6 +219,22 @@ static void read_trouble(struct core *core, struct gang *gang, const struct job 
     gang->invalid = str_own(trouble);
 }
 
+/* The queue that it belongs to; empty: none any more. */
+static struct str read_label(const struct core *core, struct gang *gang, const struct job *job)
+{
+    struct str label = job_label(job, LABEL_QUEUE);
+    gang->is_label_due = false;
+    if (str_is_empty(label) && gang->record == NULL) {
+        label = default_queue_of(core, gang->namespace_name);
+        gang->is_label_due = str_is_set(label);
+    }
+    gang->has_label = !str_is_empty(label);
+    if (!gang->has_label && gang->record != NULL) {
+        label = gang->record->queue; /* it is counted there until it has stopped */
+    }
+    return label;
+}
+
 static void read_job(struct core *core, struct gang *gang, const struct job *job)
 {
     read_version(gang, job);
@@ -245,23 +266,40 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     read_trouble(core, gang, job, is_sized ? STR_NONE : str_from_c(err.text));
     gang_sets_read(gang, &input);
     gang->is_size_pruned = is_size_pruned(gang, job);
-    struct str label = job_label(job, LABEL_QUEUE);
-    gang->has_label = !str_is_empty(label);
-    if (!gang->has_label && gang->record != NULL) {
-        label = gang->record->queue; /* it is counted there until it has stopped */
-    }
+    struct str label = read_label(core, gang, job);
     if (!str_is_empty(label)) {
         read_shape(core, gang, &input, label);
     }
     read_priority(core, gang, job);
 }
 
-static bool is_ours(const struct job *job)
+static bool is_ours(struct core *core, const struct job *job)
 {
     struct str manager = job->spec.managed_by;
     bool is_builtin = str_is_empty(manager) || str_eq_c(manager, "kubernetes.io/job-controller");
-    return is_builtin && (!str_is_empty(job_label(job, LABEL_QUEUE)) ||
-                          !str_is_empty(job_annotation(job, ANNOTATION_ADMISSION)));
+    if (!is_builtin) {
+        return false;
+    }
+    if (!str_is_empty(job_label(job, LABEL_QUEUE)) ||
+        !str_is_empty(job_annotation(job, ANNOTATION_ADMISSION))) {
+        return true;
+    }
+    return default_queue_takes(core, job);
+}
+
+/* Its user has named no queue, or has taken the label off. */
+static void tell_default_queue(struct core *core, const struct gang *gang, bool was_labelled)
+{
+    if (!core->is_ready) {
+        return;
+    }
+    const char *what = was_labelled ? "was taken off; it goes on in" : "isn't set; it goes into";
+    note_event(core, gang, was_labelled, "DefaultQueue", "SetQueue",
+               arena_format(&core->scratch,
+                            "label " LABEL_QUEUE " %s queue " STR_FMT
+                            ", the default of namespace " STR_FMT " (label " LABEL_DEFAULT_QUEUE
+                            ")",
+                            what, STR_ARG(gang->queue->name), STR_ARG(gang->namespace_name)));
 }
 
 void job_apply(struct core *core, const struct job *object)
@@ -274,18 +312,29 @@ void job_apply(struct core *core, const struct job *object)
         gang_job_gone(core, namesake); /* deleted and made again: another Job */
     }
     if (gang == NULL) {
-        if (!is_ours(object)) {
+        if (!is_ours(core, object)) {
             return;
         }
         gang = gang_new(core, object->meta.uid, object->meta.namespace_name, object->meta.name);
         admissions_meet_job(core, gang);
     }
+    bool was_labelled = gang->has_label && !gang->is_label_due;
+    bool was_due = gang->is_label_due || (gang->is_admission_seen && !was_labelled);
     read_job(core, gang, object);
+    if (gang->has_label && !gang->is_label_due) {
+        default_queue_forget(core, gang->uid);
+    } else {
+        default_queue_remember(core, object);
+    }
+    if (gang->is_label_due && !was_due) {
+        tell_default_queue(core, gang, was_labelled);
+    }
     gang_pods_changed(core, gang);
 }
 
 void job_deleted(struct core *core, const struct job *object)
 {
+    default_queue_forget(core, object->meta.uid);
     struct gang *gang = gang_find(core, object->meta.uid);
     if (gang != NULL) {
         gang_job_gone(core, gang);

@@ -43,6 +43,9 @@ static struct effect *patch_new(struct core *core, struct gang *gang,
     effect->uid = arena_copy_str(arena, gang->uid);
     effect->resource_version = arena_copy_str(arena, gang->version_text);
     effect->patch.purpose = purpose;
+    if (gang->is_label_due) {
+        effect->patch.queue_label = arena_copy_str(arena, gang->queue->name);
+    }
     gang->write_effect_id = effect->id;
     gang->write_purpose = purpose;
     gang->write_base_version = gang->version;

@@ -233,6 +233,24 @@ static struct str job_of(const struct pod *object)
     return is_job ? owner->uid : STR_NONE;
 }
 
+/* With --cascade=orphan a Job goes and its pods lose their owner, but they run on and take what
+ * they took: they stay with the Job that they were seen with, or whose label they carry. Anybody
+ * may write a label: such pods only ever add to what the Job still holds, and only in their own
+ * namespace. */
+static void pod_read_owner(struct core *core, struct pod_state *pod, const struct pod *object)
+{
+    struct str job_uid = job_of(object);
+    bool has_owner = meta_controller(&object->meta) != NULL;
+    pod->is_orphan = !has_owner && pod->group != NULL;
+    if (!has_owner && pod->group == NULL) {
+        job_uid = string_map_get(&object->meta.labels, LABEL_CONTROLLER_UID);
+        pod->is_orphan = !str_is_empty(job_uid);
+    }
+    if (pod->group == NULL || !pod->is_orphan) {
+        pod_link_group(core, pod, job_uid);
+    }
+}
+
 struct rc pod_apply(struct core *core, const struct pod *object, struct err *err)
 {
     struct pod_state *pod = pod_find(core, object->meta.uid);
@@ -257,7 +275,7 @@ struct rc pod_apply(struct core *core, const struct pod *object, struct err *err
     }
     str_drop(&pod->pod_set);
     pod->pod_set = str_own(string_map_get(&object->meta.labels, LABEL_POD_SET));
-    pod_link_group(core, pod, job_of(object));
+    pod_read_owner(core, pod, object);
     pod_read_claims(core, pod, object);
     pod_read_ports(pod, object);
     pod_read_apart(core, pod, object);

@@ -1,4 +1,5 @@
 /* queue.c - the tables of queues, flavors and cohorts, and the accounts of a queue. */
+#include "gate.h"
 #include "history.h"
 #include "wait.h"
 
@@ -190,6 +191,7 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
         a.meta.finalizers = b.meta.finalizers = (struct str_list){.items = NULL};
         is_same = object_equal(schema, &a, &b);
     }
+    bool takes_same = gate_same_classes(queue->object, object);
     mem_free(queue->object);
     queue->object = object_clone(schema, &slim);
     queue->has_finalizer = has_finalizer(&object->meta);
@@ -208,6 +210,9 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
         gang_show(core, gang);
     }
     queue_review_gangs(core, queue);
+    if (!takes_same) {
+        gate_classes_changed(core, queue);
+    }
     return RC_SUCCESS;
 }
 
@@ -217,6 +222,7 @@ void queue_deleted(struct core *core, const struct queue *object)
     if (queue == NULL || queue->object == NULL) {
         return;
     }
+    bool takes_same = gate_same_classes(queue->object, NULL);
     mem_free(queue->object);
     queue->object = NULL;
     queue->has_finalizer = false;
@@ -227,6 +233,9 @@ void queue_deleted(struct core *core, const struct queue *object)
     quota_node_read(core, &queue->node, NULL);
     booking_queue_changed(core, queue);
     wake_queue(core, queue, WAIT_ANY);
+    if (!takes_same) {
+        gate_classes_changed(core, queue);
+    }
     queue_free_if_unused(core, queue);
 }
 

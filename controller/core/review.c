@@ -344,10 +344,12 @@ static bool keeps_reserved(struct core *core, struct gang *gang)
     if (gang->state != GANG_RESERVED) {
         return false;
     }
-    bool wants_it =
-        gang->has_label && !gang->is_hold_wanted && !str_is_set(gang->invalid) &&
-        gang->shape == gang->reserved_shape && core->now_ms < gang->reserved_until_ms &&
-        stop_find(core, &core->scratch, gang->queue, gang->namespace_name).stop == STOP_NONE;
+    bool is_open =
+        stop_find(core, &core->scratch, gang->queue, gang->namespace_name).stop == STOP_NONE &&
+        !str_is_set(gate_class_refusal(&core->scratch, gang));
+    bool wants_it = is_open && gang->has_label && !gang->is_hold_wanted &&
+                    !str_is_set(gang->invalid) && gang->shape == gang->reserved_shape &&
+                    core->now_ms < gang->reserved_until_ms;
     if (wants_it) {
         gang_set_timer(core, gang, gang->reserved_until_ms);
         return true;
@@ -394,7 +396,7 @@ static void review_waiting(struct core *core, struct gang *gang)
     bool backs_off = gang->memory.requeue_at_ms > core->now_ms;
     /* All completions are in, or it is being deleted: the Job is about to end. */
     bool is_idle = gang->size.pods == 0 || gang->is_job_deleting;
-    if (str_is_set(gang->invalid) || gang->is_class_missing || backs_off || is_idle) {
+    if (gate_bars(core, gang) || backs_off || is_idle) {
         gang_dequeue(core, gang);
         gang_set_timer(core, gang, backs_off ? gang->memory.requeue_at_ms : 0);
         gang_show(core, gang);

@@ -13,6 +13,8 @@
 #include "tallyman/api/pod_request.h"
 
 #define LABEL_QUEUE                 "tallyman.dev/queue"
+#define LABEL_CONTROLLER_UID        "batch.kubernetes.io/controller-uid"
+#define LABEL_DEFAULT_QUEUE         "tallyman.dev/default-queue"
 #define LABEL_PRIORITY_CLASS        "tallyman.dev/priority-class"
 #define LABEL_POD_SET               "tallyman.dev/pod-set" /* absent: the first set's */
 #define ANNOTATION_ADMISSION        "tallyman.dev/admission"
@@ -240,6 +242,7 @@ struct gang {
     struct shape *shape;       /* NULL while invalid */
     int64_t priority;
     struct str priority_class; /* owned; what its priority comes from */
+    struct str template_class; /* owned; its pods' */
     bool is_class_missing;     /* the API server would refuse its pods */
     int64_t created_ms;
     int64_t order_ms;      /* place in the queue: creation, or the last failed start */
@@ -254,7 +257,8 @@ struct gang {
     bool is_job_deleting; /* has a deletionTimestamp */
     bool is_suspended;
     bool is_job_finished;
-    bool has_label; /* names a queue; without, it is only here because it holds something */
+    bool has_label;    /* names a queue; without, it is only here because it holds something */
+    bool is_label_due; /* it has none: the namespace's default queue, to be written with a PATCH */
     bool is_hold_wanted;
     bool is_paused; /* spec.parallelism is 0 */
     bool has_suspended_condition;
@@ -304,8 +308,9 @@ struct gang {
 
     /* the Admission */
     bool is_admission_seen;
-    struct str admission_uid; /* owned */
-    uint64_t admission_hash;  /* of what was last written or seen; 0: none */
+    bool is_admission_ownerless; /* nobody else will collect it */
+    struct str admission_uid;    /* owned */
+    uint64_t admission_hash;     /* of what was last written or seen; 0: none */
     uint64_t admission_effect_id;
     bool is_admission_dirty;
     struct gang_memory memory;
@@ -332,13 +337,6 @@ RB_HEAD(gang_order_tree, gang);
 RB_HEAD(gang_timer_tree, gang);
 RB_HEAD(gang_unbound_tree, gang);
 RB_HEAD(gang_holder_tree, gang); /* with a reservation, the earliest admitted first */
-
-/* An Admission whose owner isn't a Job that we know. */
-struct hash_orphan {
-    struct str key; /* owned; "namespace/name" */
-    UT_hash_handle hh;
-    struct admission *object; /* owned clone */
-};
 
 /* An effect on its way, and who waits for its answer. */
 struct pending_effect {
@@ -379,6 +377,7 @@ struct core {
     struct device_state *devices_by_key;
     struct device_tree device_order;
     int64_t next_admission_retry_ms; /* Admissions that were refused; 0: none */
+    int64_t next_ghost_check_ms;     /* Admissions of Jobs that are no more; 0: there are none */
     int64_t next_node_check_ms;      /* a NotReady node reaches its limit; 0: none */
     struct device_state **devices;   /* by slot; NULL: free slot */
     uint32_t device_slots;
@@ -424,7 +423,8 @@ struct core {
     int64_t advice_credit; /* what trials for advice may still cost; see advise.c */
     int64_t advice_credit_ms;
     struct pending_effect *pending_effects;
-    struct hash_orphan *orphans; /* Admissions without a Job of ours */
+    struct bystander *bystanders; /* Jobs without a queue; see default_queue.c */
+    struct hash_orphan *orphans;  /* Admissions without a Job of ours */
 };
 
 #include "orders.h"

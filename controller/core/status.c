@@ -21,7 +21,6 @@ static struct str queue_unsupported(struct arena *arena, const struct queue_spec
 {
     struct text text;
     text_init(&text, arena, 600);
-    name_field(&text, spec->allowed_priority_classes.count > 0, "allowedPriorityClasses");
     name_field(&text, spec->admission_checks.count > 0, "admissionChecks");
     return text_str(&text);
 }

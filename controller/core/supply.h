@@ -65,6 +65,7 @@ struct pod_state {
     bool is_ready;
     bool is_succeeded;
     bool is_terminating; /* has a deletionTimestamp */
+    bool is_orphan;      /* a Job has made it, and no owner is named any more */
 };
 
 /* The pods of one Job, which may be seen before the Job is, and after it has gone. */

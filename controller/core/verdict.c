@@ -1,4 +1,5 @@
 /* verdict.c - why a gang isn't running: its own state first, then what its shape was told. */
+#include "gate.h"
 #include "preempt.h"
 
 #include "tallyman/base/time_text.h"
@@ -33,6 +34,10 @@ static struct verdict waiting_verdict(const struct core *core, const struct gang
 {
     if (str_is_set(gang->invalid)) {
         return (struct verdict){.reason = REASON_INVALID, .message = gang->invalid};
+    }
+    struct str refusal = gate_class_refusal(arena, gang);
+    if (str_is_set(refusal)) {
+        return (struct verdict){.reason = REASON_INVALID, .message = refusal};
     }
     if (gang->is_class_missing) {
         return (struct verdict){.reason = REASON_MISSING_REFERENCE,

@@ -142,6 +142,7 @@ static void copy_template(struct arena *arena, struct template_patch *patch)
 
 static void copy_patch(struct arena *arena, struct job_patch *patch)
 {
+    patch->queue_label = arena_copy_str(arena, patch->queue_label);
     patch->record = arena_copy_str(arena, patch->record);
     patch->suspended = arena_copy_str(arena, patch->suspended);
     patch->checkpoint_request = arena_copy_str(arena, patch->checkpoint_request);

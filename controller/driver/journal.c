@@ -69,6 +69,9 @@ static void describe_patch(struct text *text, const struct effect *effect)
                                            [PATCH_CHECKPOINT] = "checkpoint"};
     text_addf(text, "%s " STR_FMT "/" STR_FMT " uid=" STR_FMT, purposes[patch->purpose],
               STR_ARG(effect->namespace_name), STR_ARG(effect->name), STR_ARG(effect->uid));
+    if (str_is_set(patch->queue_label)) {
+        text_addf(text, " queue=" STR_FMT, STR_ARG(patch->queue_label));
+    }
     if (str_is_set(patch->record)) {
         text_addf(text, " record=" STR_FMT, STR_ARG(patch->record));
     }

@@ -8,6 +8,17 @@ static void put_text(struct json_writer *writer, const char *key, struct str val
     json_string(writer, value);
 }
 
+static void render_labels(struct json_writer *writer, const struct job_patch *patch)
+{
+    if (!str_is_set(patch->queue_label)) {
+        return;
+    }
+    json_key(writer, "labels");
+    json_object_start(writer);
+    put_text(writer, "tallyman.dev/queue", patch->queue_label);
+    json_object_end(writer);
+}
+
 static void render_annotations(struct json_writer *writer, const struct job_patch *patch)
 {
     json_key(writer, "annotations");
@@ -112,6 +123,7 @@ void render_job_patch(struct json_writer *writer, const struct effect *effect)
     json_object_start(writer);
     put_text(writer, "uid", effect->uid);
     put_text(writer, "resourceVersion", effect->resource_version);
+    render_labels(writer, patch);
     render_annotations(writer, patch);
     json_object_end(writer);
     json_key(writer, "spec");

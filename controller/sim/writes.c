@@ -17,6 +17,13 @@ static bool template_is_mutable(const struct job *job)
     return job_is_suspended(job) && has_settled && job->status.active.value == 0;
 }
 
+static void patch_labels(struct sim *sim, const struct job_patch *patch, struct object_meta *meta)
+{
+    if (str_is_set(patch->queue_label)) {
+        meta->labels = api_map_with(sim, &meta->labels, STR(LABEL_QUEUE), patch->queue_label);
+    }
+}
+
 static void patch_annotations(struct sim *sim, const struct job_patch *patch,
                               struct object_meta *meta)
 {
@@ -103,6 +110,7 @@ static struct driver_answer patch_job(struct sim *sim, const struct effect *effe
         return (struct driver_answer){.outcome = WRITE_CONFLICT};
     }
     struct job next = *job;
+    patch_labels(sim, &effect->patch, &next.meta);
     patch_annotations(sim, &effect->patch, &next.meta);
     bool is_resized = false;
     if (effect->patch.template_count > 0) {

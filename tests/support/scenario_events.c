@@ -79,6 +79,7 @@ void apply_template(struct scenario *s, struct job *job, const struct template_p
 
 void apply_patch(struct scenario *s, struct job *job, const struct job_patch *patch)
 {
+    set_queue_label(s, job, patch);
     set_annotation(s, &job->meta, "tallyman.dev/admission", patch->record, patch->removes_record);
     set_annotation(s, &job->meta, "tallyman.dev/suspended", patch->suspended,
                    patch->removes_suspended);

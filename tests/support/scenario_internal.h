@@ -76,6 +76,7 @@ void tell(struct scenario *s, struct entry *entry);
 void tell_gone(struct scenario *s, struct entry *entry);
 void step(struct scenario *s, struct event *event);
 
+void set_queue_label(struct scenario *s, struct job *job, const struct job_patch *patch);
 void map_set(struct scenario *s, struct string_map *map, struct str key, struct str value);
 void map_remove(struct string_map *map, struct str key);
 

@@ -175,6 +175,13 @@ struct job *job_of_options(struct scenario *s, const char *name, const char *que
     return make_job(s, name, queue, &text, spec);
 }
 
+void set_queue_label(struct scenario *s, struct job *job, const struct job_patch *patch)
+{
+    if (str_is_set(patch->queue_label)) {
+        map_set(s, &job->meta.labels, STR("tallyman.dev/queue"), patch->queue_label);
+    }
+}
+
 void given_job(struct scenario *s, const char *name, const char *queue, const char *options)
 {
     tell(s, entry_put(s, KIND_JOB, &job_of_options(s, name, queue, options)->meta));

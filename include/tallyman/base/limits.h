@@ -61,6 +61,7 @@
 #define POSITION_EXACT_MAX             100
 #define POSITION_REFRESH_MS            10000
 #define READY_REFRESH_MS               10000 /* how many pods are ready, while more are to come */
+#define GHOST_GRACE_MS                 60000 /* for the garbage collector, before we delete an Admission */
 #define JOB_WRITES_IN_FLIGHT_MAX       64
 #define ADMISSION_WRITES_IN_FLIGHT_MAX 32
 #define CHECKPOINT_GRACE_MAX_MS        3600000 /* a longer checkpoint-grace counts as this */

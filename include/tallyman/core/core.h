@@ -82,7 +82,8 @@ struct template_patch {
 struct job_patch {
     enum job_patch_purpose purpose;
     struct opt_bool suspend;
-    struct str record; /* annotation tallyman.dev/admission; see removes_record */
+    struct str queue_label; /* label tallyman.dev/queue, where the Job has none */
+    struct str record;      /* annotation tallyman.dev/admission; see removes_record */
     bool removes_record;
     struct str suspended; /* annotation tallyman.dev/suspended */
     bool removes_suspended;

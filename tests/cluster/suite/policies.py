@@ -221,6 +221,51 @@ def test_a_queue_is_corrected_while_the_job_waits_and_kept_while_it_runs(context
     _allowed(cluster, namespace, "gang", {"metadata": {"labels": {QUEUE: "silver"}}})
 
 
+def test_an_empty_label_names_no_queue(context):
+    cluster, namespace = _install(context)
+    answer = _alice(cluster, "create", "-f", "-",
+                    stdin=_text(manifests.job("gang", namespace, pods=1, labels={QUEUE: ""})))
+    assert answer.returncode != 0 and "label tallyman.dev/queue is empty, which names no queue; " \
+        "give the name of a queue, or leave the label out" in answer.stderr, answer.stderr
+    _create(cluster, manifests.job("plain", namespace, pods=1, suspend=True),
+            manifests.job("gang", namespace, pods=1, queue="gold"))
+    for name in ("plain", "gang"):
+        empty = {"metadata": {"labels": {QUEUE: ""}}}
+        _refused(cluster, namespace, name, empty, "is empty, which names no queue")
+        _refused(cluster, namespace, name, empty, "which names no queue", "--subresource=status")
+
+
+def test_an_empty_label_from_before_is_no_obstacle(context):
+    """Its status goes on being written, and it can be given a queue."""
+    cluster, namespace = _install(context)
+    _create(cluster, manifests.job("early", namespace, pods=1, suspend=True))
+    _tallyman(cluster, namespace, "early", {"metadata": {"labels": {QUEUE: ""}}})
+    cluster.wait_for(lambda: cluster.job(namespace, "early")["status"].get("conditions"), 10,
+                     "the Job controller's status")
+    _allowed(cluster, namespace, "early", {"metadata": {"annotations": {"note": "x"}}})
+    _allowed(cluster, namespace, "early", {"metadata": {"labels": {QUEUE: "gold"}}})
+
+
+def test_the_label_stays_where_the_namespace_has_a_default_queue(context):
+    cluster, namespace = _install(context)
+    _create(cluster, manifests.job("gang", namespace, pods=1, queue="gold"))
+    cluster.kubectl("label", "namespace", namespace, "tallyman.dev/default-queue=silver")
+    bare = {"metadata": {"labels": {QUEUE: None}}}
+
+    def is_refused():
+        answer = _patch(cluster, namespace, "gang", bare, "--dry-run=server")
+        return "can be changed but not taken off" in answer.stderr
+
+    cluster.wait_for(is_refused, EFFECTIVE_S, "the default queue in effect")
+    _refused(cluster, namespace, "gang", bare, "tallyman.dev/default-queue: silver)")
+    _refused(cluster, namespace, "gang", bare, "not taken off", "--subresource=status")
+    _refused(cluster, namespace, "gang",
+             {"metadata": {"labels": {QUEUE: None}}, "spec": {"suspend": False}}, "suspend")
+    _refused(cluster, namespace, "gang", {"metadata": {"labels": {QUEUE: ""}}},
+             "leave the label out for the default queue of the namespace, silver")
+    _allowed(cluster, namespace, "gang", {"metadata": {"labels": {QUEUE: "silver"}}})
+
+
 def test_a_running_job_is_not_labelled(context):
     cluster, namespace = _install(context)
     _create(cluster, manifests.job("runs", namespace, pods=1))

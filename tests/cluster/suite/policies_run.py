@@ -121,3 +121,75 @@ def test_a_running_job_that_leaves_its_queue_is_charged_there(context):
     gangs.patch("leaves", {"spec": {"suspend": True}})
     gangs.wait_ready("next", 1)
     gangs.wait_used("q", "cpu", "50m")
+
+
+def test_the_default_queue_of_a_namespace_is_applied(context):
+    free = Unguarded(context)
+    gangs = free.gangs
+    gangs.create(manifests.job("early", gangs.namespace, pods=1, cpu="500m"))
+    gangs.wait_ready("early", 1)
+    free.cluster.kubectl("label", "namespace", gangs.namespace, "tallyman.dev/default-queue=q")
+    stays(lambda: not gangs.is_suspended("early"), 2, "what ran before is left alone")
+    gangs.create(manifests.job("bare", gangs.namespace, pods=2, cpu="500m"))
+    gangs.wait_ready("bare", 2)
+    assert gangs.record("bare")["queue"] == "q"
+    assert gangs.job("bare")["metadata"]["labels"][QUEUE] == "q"
+    gangs.create(manifests.job("paused", gangs.namespace, pods=2, cpu="500m", suspend=True))
+    gangs.wait_reason("paused", "QuotaExhausted")
+    assert gangs.ready("early") == 1 and not gangs.record("early")
+
+
+def test_a_label_that_is_taken_off_is_put_back(context):
+    free = Unguarded(context)
+    gangs = free.gangs
+    free.cluster.kubectl("label", "namespace", gangs.namespace, "tallyman.dev/default-queue=q")
+    free.job("runs", pods=2, cpu="500m")
+    gangs.wait_ready("runs", 2)
+    free.job("waits", pods=2, cpu="500m", suspend=True)
+    gangs.wait_reason("waits", "QuotaExhausted")
+    gangs.patch("waits", {"metadata": {"labels": {QUEUE: None}}})
+    context.note(free.one_warning("waits", "DefaultQueue"))
+    gangs.patch("waits", {"spec": {"suspend": False}})
+    free.cluster.wait_for(lambda: gangs.is_suspended("waits"), 5, "suspended again")
+    free.cluster.wait_for(
+        lambda: gangs.job("waits")["metadata"].get("labels", {}).get(QUEUE) == "q", 5, "put back")
+    gangs.wait_used("q", "cpu", "1")
+
+
+def test_pods_of_an_orphan_deleted_job_hold_their_quota(context):
+    free = Unguarded(context)
+    gangs = free.gangs
+    free.job("gone", pods=2, cpu="500m")
+    gangs.wait_ready("gone", 2)
+    gangs.wait_used("q", "cpu", "1")
+    free.cluster.kubectl("-n", gangs.namespace, "delete", "job", "gone", "--cascade=orphan")
+    free.job("next", pods=2, cpu="500m", suspend=True)
+    gangs.wait_reason("next", "QuotaExhausted")
+    stays(lambda: not gangs.record("next"), 3, "the quota is still taken")
+    free.controller.restart()
+    stays(lambda: not gangs.record("next"), 4, "taken after a restart, too")
+    free.cluster.kubectl("-n", gangs.namespace, "delete", "pod", "-l",
+                         "batch.kubernetes.io/job-name=gone")
+    gangs.wait_ready("next", 2)
+    free.cluster.wait_for(lambda: gangs.admission("gone") is None, 10, "the ghost deleted")
+
+
+def test_a_queue_and_a_namespace_are_drained(context):
+    free = Unguarded(context)
+    gangs = free.gangs
+    free.job("gang", pods=2, cpu="500m")
+    gangs.wait_ready("gang", 2)
+    free.cluster.kubectl("patch", "queues.tallyman.dev", "q", "--type=merge", "-p",
+                         '{"spec":{"stopPolicy":"HoldAndDrain"}}')
+    gangs.wait_reason("gang", "QueueStopped")
+    free.cluster.wait_for(lambda: not gangs.pods("gang"), 10, "its pods gone")
+    context.note(free.one_warning("gang", "QueueStopped"))
+    free.cluster.kubectl("patch", "queues.tallyman.dev", "q", "--type=merge", "-p",
+                         '{"spec":{"stopPolicy":"None"}}')
+    gangs.wait_ready("gang", 2)
+    free.cluster.kubectl("annotate", "namespace", gangs.namespace,
+                         "tallyman.dev/stop-policy=q=HoldAndDrain")
+    message = gangs.wait_reason("gang", "QueueStopped")
+    assert "use of queue q is stopped" in message, message
+    free.cluster.kubectl("annotate", "namespace", gangs.namespace, "tallyman.dev/stop-policy-")
+    gangs.wait_ready("gang", 2)
