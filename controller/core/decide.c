@@ -80,6 +80,7 @@ static void take_next(struct core *core, struct shape *shape)
     if (!is_preempting && evaluation.verdict.reason == REASON_NONE) {
         verdict_drop(&shape->verdict);
         room_wait(core, shape);
+        preempt_park(core, shape, false);
         waits_clear(shape);
         patch_admit(core, gang, &evaluation);
         if (is_strict) {
@@ -95,6 +96,7 @@ static void take_next(struct core *core, struct shape *shape)
     }
     shape->judged_in = core->pass;
     park(core, shape, &evaluation);
+    preempt_park(core, shape, preempt_may(queue, evaluation.verdict.reason));
     if (!is_strict) {
         return;
     }
@@ -124,6 +126,7 @@ void decide(struct core *core)
     quota_relink(core);
     preempt_finish_ready(core);
     core->is_passing = true;
+    preempt_wake(core);
     do {
         struct shape *shape;
         while ((shape = order_next(core)) != NULL) {

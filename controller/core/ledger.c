@@ -51,6 +51,7 @@ static void charges_apply(struct core *core, const struct gang *gang, struct que
             wake_for_release_plain(core, charge->flavor, charge->resource);
         } else if (is_release && !core->is_tree_stale) { /* else all are woken when it is linked */
             waits_wake(core, top, charge->flavor, charge->resource);
+            core->has_freed = true;
         }
     }
     queue_touch(core, queue);

@@ -54,6 +54,13 @@ static void reserve_for(struct core *core, struct gang *gang, const struct victi
     gang_set_timer(core, gang, gang->reserved_until_ms);
 }
 
+bool preempt_may(const struct queue_state *queue, enum reason reason)
+{
+    const struct queue_preemption *policy = queue_preemption_policy(queue);
+    return preempt_can_help(reason) && (is_set_other_than_never(policy->within_queue) ||
+                                        is_set_other_than_never(policy->reclaim_within_cohort));
+}
+
 bool preempt(struct core *core, struct gang *gang, struct evaluation *seen)
 {
     enum reason reason = seen->verdict.reason;

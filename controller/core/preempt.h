@@ -25,11 +25,22 @@ bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
 
 /* Whether a gang that doesn't fit for that reason might if others stopped. */
 bool preempt_can_help(enum reason reason);
+/* The same, where the queue's policy lets it stop anybody. */
+bool preempt_may(const struct queue_state *queue, enum reason reason);
 /* fungible.c: whether a gang of the queue may be better off preempting though it fits. */
 bool fungible_may_preempt_first(const struct queue_state *queue);
 /* Finds victims for the gang, stops them and reserves their room for it; false: there are none, or
  * it had better take what fits now. `seen`: how it was judged as things are. */
 bool preempt(struct core *core, struct gang *gang, struct evaluation *seen);
+
+/* -- preempt_wake.c -- */
+
+/* The shape is parked, and could start if others stopped; or is no longer. */
+void preempt_park(struct core *core, struct shape *shape, bool is_parked);
+/* Before a pass: if quota or room has come free since the last one (core.has_freed), wakes those that
+ * are parked so and may find somebody to stop. */
+void preempt_wake(struct core *core);
+
 /* -- checkpoint.c: before a gang is stopped for another -----------------------------------------
  */
 

@@ -1,4 +1,5 @@
 /* shape.c - gangs of a queue that ask the same share one shape, and are judged once. */
+#include "preempt.h"
 #include "wait.h"
 
 #include "tallyman/base/alloc.h"
@@ -135,6 +136,7 @@ void shape_drop(struct core *core, struct shape *shape)
     verdict_drop(&shape->broken);
     verdict_drop(&shape->verdict);
     room_wait(core, shape);
+    preempt_park(core, shape, false);
     evidence_drop(&shape->evidence);
     advice_drop(shape->advice);
     str_drop(&shape->key);

@@ -64,6 +64,7 @@ struct queue_state {
     uint32_t admitted_count;  /* gangs with a reservation here */
     struct shape *shapes;     /* list by next_in_queue */
     struct quota_line *lines; /* owned; wait.h */
+    struct gang *last_holder; /* scratch of preempt_wake() */
     struct gang *blocker;     /* StrictFIFO: the head that blocks, while it does */
     bool has_bookings;        /* its head may get one; see booking.c */
     bool has_finalizer;
@@ -188,6 +189,8 @@ struct shape {
     uint32_t wait_count;
     bool is_room_waiter;
     struct shape *next_room_waiter, *previous_room_waiter;
+    bool is_preemptor; /* parked, and stopping others might help */
+    struct shape *next_preemptor, *previous_preemptor;
     bool is_beyond_help;      /* it wouldn't fit even if every gang had ended; see booking.h */
     bool is_help_unsure;      /* it has been judged since: that may have changed */
     bool is_woken_by_cell;    /* only because quota came free: others may have it by now */
@@ -400,6 +403,8 @@ struct core {
     struct gang_unbound_tree unbound; /* admitted, with pods that no node has yet */
     struct shape *shapes;
     struct ready_tree ready;    /* queues with shapes to be judged, by name */
+    struct shape *preemptors;   /* list by next_preemptor */
+    bool has_freed;             /* quota or room, since preempt_wake() */
     struct shape *room_waiters; /* parked for room or for an object; list by next_room_waiter */
     struct quota_node *active_roots; /* of trees with such queues; list by next_active */
     bool is_tree_stale;              /* the trees of quota have to be linked anew */

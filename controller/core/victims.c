@@ -15,7 +15,7 @@
 
 /* -- policy ------------------------------------------------------------------------------------ */
 
-static bool may_within_queue(const struct gang *gang, const struct gang *victim)
+bool victims_may_within_queue(const struct gang *gang, const struct gang *victim)
 {
     const struct queue_preemption *policy = queue_preemption_policy(gang->queue);
     if (str_eq_c(policy->within_queue, "LowerPriority")) {
@@ -134,7 +134,7 @@ static bool is_wanted(const struct gang *gang, const struct gang *victim,
                       const struct quota_probe *needs)
 {
     if (victim->reservation->queue == gang->queue) {
-        return may_within_queue(gang, victim);
+        return victims_may_within_queue(gang, victim);
     }
     return victims_may_reclaim(gang, victim) && victims_is_lent_to(gang, victim, needs);
 }

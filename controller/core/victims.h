@@ -25,6 +25,7 @@ const struct quota_node *victims_common_node(const struct quota_node *a,
 bool victims_is_lent_to(const struct gang *gang, const struct gang *victim,
                         const struct quota_probe *needs);
 /* reclaimWithinCohort of the gang's queue. */
+bool victims_may_within_queue(const struct gang *gang, const struct gang *victim);
 bool victims_may_reclaim(const struct gang *gang, const struct gang *victim);
 /* Other queues first, lower priority, least lost work, latest admitted, uid. Total. */
 int victims_compare(const struct core *core, const struct gang *preemptor, const struct gang *a,

@@ -90,6 +90,7 @@ void room_wait(struct core *core, struct shape *shape)
 
 void wake_all(struct core *core, uint32_t bits)
 {
+    core->has_freed = core->has_freed || (bits & WAIT_CLUSTER) != 0;
     struct shape *shape = core->room_waiters;
     for (; shape != NULL; shape = shape->next_room_waiter) {
         if ((shape->verdict.waits_for & bits) != 0) {
@@ -128,6 +129,7 @@ static bool has_room_for_one(struct core *core, const struct shape *shape, struc
 
 void wake_for_node(struct core *core, struct node_state *node)
 {
+    core->has_freed = true;
     for (struct shape *shape = core->room_waiters; shape != NULL; shape = shape->next_room_waiter) {
         if ((shape->verdict.waits_for & WAIT_CLUSTER) == 0 || shape->is_ready) {
             continue;

@@ -52,7 +52,7 @@ static void add_queue(struct scenario *s, int index, uint64_t *random, bool is_f
                        random_next(random) % 3);
     }
     (void)snprintf(options + at, sizeof(options) - (size_t)at, "%s",
-                   is_fair ? "" : preemptions[random_next(random) % ARRAY_COUNT(preemptions)]);
+                   preemptions[random_next(random) % ARRAY_COUNT(preemptions)]);
     given_queue(s, name, options);
 }
 

@@ -1,0 +1,98 @@
+/* A gang that could start only by stopping others is looked at again when something else comes
+ * free: what it then lacks may be no more than what those others hold. */
+#include <string.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+
+static void given_classes(struct scenario *s)
+{
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "mid", 5);
+    given_priority_class(s, "high", 9);
+}
+
+/* 3 of 4 for an equal, 1 for a lower one: neither alone makes room, both together do. */
+static void release_of_quota_leaves_the_rest_to_be_preempted(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=64");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "equal", "q", "pods=3 cpu=1 priority=mid created=0");
+    given_job(s, "lower", "q", "pods=1 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "equal", "n1 n1 n1");
+    gang_starts(s, "lower", "n1");
+    given_job(s, "waits", "q", "pods=2 cpu=2 priority=mid created=1000");
+    expect_state(s, "waits", "Pending QuotaExhausted");
+    job_finishes(s, "equal");
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+    gang_stops(s, "lower");
+    expect_state(s, "waits", "Admitted");
+}
+
+/* The lower one was let in while the gang waited already. */
+static void victim_that_came_after_the_gang_was_parked(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=64");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "equal", "q", "pods=3 cpu=1 priority=mid created=0");
+    scenario_start(s);
+    gang_starts(s, "equal", "n1 n1 n1");
+    given_job(s, "waits", "q", "pods=2 cpu=2 priority=mid created=1000");
+    given_job(s, "lower", "q", "pods=1 cpu=1 priority=low created=2000");
+    expect_state(s, "lower", "Admitted");
+    gang_starts(s, "lower", "n1");
+    job_finishes(s, "equal");
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+}
+
+/* The quota is short, and what a foreign pod held was room that no preemption could make. */
+static void room_comes_free_that_preemption_lacked(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=4");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_pod(s, "other", "n1", "cpu=2");
+    given_job(s, "lower", "q", "pods=1 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "lower", "n1");
+    given_job(s, "waits", "q", "pods=2 cpu=2 priority=mid created=1000");
+    expect_state(s, "waits", "Pending QuotaExhausted");
+    pod_gone(s, "other");
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+}
+
+/* Another queue's release in the cohort: the rest is taken back from the one that borrows. */
+static void release_elsewhere_leaves_the_rest_to_be_reclaimed(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=64");
+    given_queue(s, "mine", "cpu=4 cohort=lab reclaim=LowerPriority");
+    given_queue(s, "theirs", "cpu=0 cohort=lab");
+    given_job(s, "stays", "theirs", "pods=3 cpu=1 priority=high created=0");
+    given_job(s, "goes", "theirs", "pods=1 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "stays", "n1 n1 n1");
+    gang_starts(s, "goes", "n1");
+    given_job(s, "waits", "mine", "pods=2 cpu=2 priority=mid created=1000");
+    expect_state(s, "waits", "Pending CohortExhausted");
+    job_finishes(s, "stays");
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(release_of_quota_leaves_the_rest_to_be_preempted),
+        scenario_test(victim_that_came_after_the_gang_was_parked),
+        scenario_test(room_comes_free_that_preemption_lacked),
+        scenario_test(release_elsewhere_leaves_the_rest_to_be_reclaimed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
