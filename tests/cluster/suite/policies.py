@@ -286,6 +286,19 @@ def test_an_admitted_job_does_not_grow(context):
     _refused(cluster, namespace, "gang", {"spec": {"parallelism": 3}}, "from 2")
 
 
+def test_an_admitted_job_keeps_its_deadline(context):
+    cluster, namespace = _install(context)
+    job = manifests.job("bound", namespace, pods=1, queue="gold")
+    job["spec"]["activeDeadlineSeconds"] = 600
+    _create(cluster, job)
+    _allowed(cluster, namespace, "bound", {"spec": {"activeDeadlineSeconds": 900}})
+    _admit(cluster, namespace, "bound")
+    for deadline in (901, None):
+        _refused(cluster, namespace, "bound", {"spec": {"activeDeadlineSeconds": deadline}},
+                 "can only be lowered, from 900; to run for longer")
+    _allowed(cluster, namespace, "bound", {"spec": {"activeDeadlineSeconds": 300}})
+
+
 def test_what_everybody_may_do(context):
     cluster, namespace = _install(context)
     _create(cluster, manifests.job("gang", namespace, pods=1, queue="gold"))
