@@ -51,7 +51,7 @@ def _controller(context, *arguments):
 def test_the_controller_is_started_killed_and_restarted(context):
     controller = _controller(context).start()
     first = controller.process.pid
-    assert "arguments run --http --kubeconfig --store" in controller.log_text()
+    assert "arguments run --http --identity --kubeconfig --store" in controller.log_text()
     assert controller.metrics() == {'a{q="x y"}': 3.0, "b": 1.5}
     assert controller.http("/nowhere")[0] == 404
     assert controller.memory_bytes() > 1_000_000 and controller.cpu_seconds() > 0
