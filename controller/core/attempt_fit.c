@@ -28,6 +28,9 @@ struct verdict attempt_check_fit(struct attempt *attempt, struct evaluation *eva
     struct fit_result *fit = &evaluation->fit;
     *fit = fit_gang(attempt->core, &wants);
     evaluation->has_fit = true;
+    if (!fit->is_fit && attempt->core->is_brief) {
+        return verdict_say(REASON_NODES_FULL, WAIT_CLUSTER, STR_NONE);
+    }
     if (!fit->is_fit) {
         struct verdict verdict = fit_verdict(attempt->core, &wants, fit);
         /* What fails beside the other sets may be saved by a flavor of theirs. */

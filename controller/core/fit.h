@@ -108,6 +108,10 @@ struct crowd_list fit_near(struct core *core, const struct crowd_list *list,
 /* `ret_unsafe` is the first set that doesn't, where it is one of the gang's own. */
 bool fit_is_robust(struct core *core, const struct crowd_list *promised,
                    const struct fit_wants *wants, uint32_t *ret_unsafe);
+/* Whether such pods of two gangs can't be told apart by where they may go; their nodeSelectors
+ * aside. */
+bool fit_is_one_crowd(const struct core *core, const struct pod_demand *a,
+                      const struct pod_demand *b);
 /* Whether pods or named claims of `other` may be after the devices that a named claim of `mine` is
  * still to get. Of one and the same demand: its pods' own devices. */
 bool fit_claims_collide(struct core *core, const struct pod_demand *mine,

@@ -413,7 +413,7 @@ struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
     struct trial anywhere = {.promised = &promised, .wants = wants};
     result.is_fit = has_claims ? fit_one_node(core, &promised, wants, &result)
                                : fit_trial(core, &anywhere, &result);
-    if (!result.is_fit) {
+    if (!result.is_fit && !core->is_brief) {
         explain_short(core, &promised, wants, &result);
     }
     return result;

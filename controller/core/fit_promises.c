@@ -48,16 +48,13 @@ static bool is_same_selector(const struct string_map *a, const struct string_map
     return true;
 }
 
-struct crowd *fit_crowd_find(const struct crowd_list *list, const struct pod_demand *demand)
+struct crowd *fit_crowd_find(const struct core *core, const struct crowd_list *list,
+                             const struct pod_demand *demand)
 {
     for (uint32_t i = list->count; i > 0; i--) {
         const struct pod_demand *other = &list->items[i - 1].demand;
-        bool is_same = other->set == demand->set && other->flavor_count == demand->flavor_count &&
-                       is_same_selector(other->node_selector, demand->node_selector);
-        for (uint32_t f = 0; is_same && f < demand->flavor_count; f++) {
-            is_same = other->flavors[f] == demand->flavors[f];
-        }
-        if (is_same) {
+        if (is_same_selector(other->node_selector, demand->node_selector) &&
+            fit_is_one_crowd(core, other, demand)) {
             return &list->items[i - 1];
         }
     }
@@ -68,7 +65,7 @@ struct crowd *fit_crowd_find(const struct crowd_list *list, const struct pod_dem
 static struct crowd *crowd_of(struct core *core, struct crowd_list *list,
                               const struct pod_demand *demand)
 {
-    struct crowd *found = fit_crowd_find(list, demand);
+    struct crowd *found = fit_crowd_find(core, list, demand);
     if (found != NULL) {
         return found;
     }

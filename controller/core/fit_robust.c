@@ -186,7 +186,7 @@ static bool is_same_set(const struct pod_set *a, const struct pod_set *b)
     return object_equal(&pod_spec_schema, a->spec, b->spec);
 }
 
-static bool is_same_demand(const struct pod_demand *a, const struct pod_demand *b)
+static bool are_same_flavors(const struct pod_demand *a, const struct pod_demand *b)
 {
     if (a->flavor_count != b->flavor_count) {
         return false;
@@ -196,10 +196,31 @@ static bool is_same_demand(const struct pod_demand *a, const struct pod_demand *
             return false;
         }
     }
+    return true;
+}
+
+static bool is_same_demand(const struct pod_demand *a, const struct pod_demand *b)
+{
+    if (!are_same_flavors(a, b)) {
+        return false;
+    }
     if (a->set->claim_count > 0 || b->set->claim_count > 0) {
         return false;
     }
     return a->set == b->set || is_same_set(a->set, b->set);
+}
+
+bool fit_is_one_crowd(const struct core *core, const struct pod_demand *a,
+                      const struct pod_demand *b)
+{
+    if (a->set == b->set) {
+        return are_same_flavors(a, b);
+    }
+    /* Whom others keep off their nodes depends on the namespace and the labels. */
+    bool is_apart = core->apart_pods > 0 || pod_set_keeps_apart(a->set);
+    return !is_apart && str_eq(a->set->place_key, b->set->place_key) &&
+           str_eq(a->set->shape->namespace_name, b->set->shape->namespace_name) &&
+           is_same_demand(a, b);
 }
 
 /* Whether pods of `other` could be after devices that pods of `mine` want. */

@@ -272,6 +272,13 @@ void gang_pods_changed(struct core *core, struct gang *gang)
     gang_review(core, gang);
 }
 
+void gang_pod_changed(struct core *core, struct gang *gang, struct pod_state *pod)
+{
+    gang_count_pod(core, gang, pod);
+    gang_mark_unbound(core, gang);
+    gang_review(core, gang);
+}
+
 /* Another Job may have its name now. */
 static void gang_drop_key(struct core *core, struct gang *gang)
 {
@@ -315,6 +322,9 @@ void gang_free(struct core *core, struct gang *gang)
         }
     }
     gang->pods->gang = NULL;
+    for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
+        pod->counted = (struct pod_count){.is_live = false};
+    }
     pod_group_free_if_unused(core, gang->pods);
     mem_free(gang->record);
     mem_free(gang->suspended);

@@ -179,39 +179,43 @@ static bool is_replaced(const struct pod_state *pod, const struct gang *gang)
     return pod->is_orphan && !gang->is_job_gone && !gang->is_job_deleting;
 }
 
-/* What becomes of its pods beyond that they are there. */
-static void count_state(struct gang *gang, struct gang_set *set, const struct pod_state *pod)
+static struct pod_count count_now(const struct core *core, struct gang *gang,
+                                  const struct pod_state *pod)
 {
-    if (is_replaced(pod, gang)) {
-        return;
-    }
-    gang->settled_pods += pod->is_settled ? 1 : 0;
-    gang->ready_pods += pod->is_ready ? 1 : 0;
-    if (set != NULL) {
-        set->settled_pods += pod->is_settled ? 1 : 0;
-        set->ready_pods += pod->is_ready ? 1 : 0;
-    }
-}
-
-static void count_pod(const struct core *core, struct gang *gang, const struct pod_state *pod)
-{
+    struct pod_count count = {.is_live = false};
     if (pod->is_terminal || (pod->is_orphan && !pod_is_of(pod, gang))) {
-        return;
+        return count;
     }
     /* What dies on a dead node holds its devices, but no quota any more. */
     if (pod->is_terminating && pod->node != NULL && node_is_stuck(core, pod->node)) {
-        gang->lost_pods++;
-        return;
+        count.is_lost = true;
+        return count;
     }
-    gang->live_pods++;
+    count.is_live = true;
     /* Then its Admission was left behind as its pods were, whatever owner it names. */
     bool is_left = pod->is_orphan && gang->is_job_gone;
     gang->is_admission_ownerless = gang->is_admission_ownerless || is_left;
-    struct gang_set *set = set_of_pod(gang, pod);
-    if (set != NULL) {
-        set->live_pods++;
+    const struct gang_set *set = set_of_pod(gang, pod);
+    count.has_set = set != NULL;
+    count.set = set == NULL ? 0 : (uint8_t)(set - gang->sets);
+    count.is_settled = pod->is_settled && !is_replaced(pod, gang);
+    count.is_ready = pod->is_ready && !is_replaced(pod, gang);
+    return count;
+}
+
+/* Unsigned, so that taking away is adding all but once around. */
+static void add_count(struct gang *gang, const struct pod_count *count, uint32_t times)
+{
+    gang->lost_pods += count->is_lost ? times : 0;
+    gang->live_pods += count->is_live ? times : 0;
+    gang->settled_pods += count->is_settled ? times : 0;
+    gang->ready_pods += count->is_ready ? times : 0;
+    if (count->has_set) {
+        struct gang_set *set = &gang->sets[count->set];
+        set->live_pods += count->is_live ? times : 0;
+        set->settled_pods += count->is_settled ? times : 0;
+        set->ready_pods += count->is_ready ? times : 0;
     }
-    count_state(gang, set, pod);
 }
 
 void gang_count_pods(const struct core *core, struct gang *gang)
@@ -222,8 +226,21 @@ void gang_count_pods(const struct core *core, struct gang *gang)
         gang->sets[s].live_pods = gang->sets[s].settled_pods = gang->sets[s].ready_pods = 0;
     }
     for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
-        count_pod(core, gang, pod);
+        pod->counted = count_now(core, gang, pod);
+        add_count(gang, &pod->counted, 1);
     }
+}
+
+void gang_count_pod(const struct core *core, struct gang *gang, struct pod_state *pod)
+{
+    if (core->options.is_plain) {
+        gang_count_pods(core, gang);
+        return;
+    }
+    add_count(gang, &pod->counted, UINT32_MAX);
+    pod->counted =
+        pod->group == gang->pods ? count_now(core, gang, pod) : (struct pod_count){.set = 0};
+    add_count(gang, &pod->counted, 1);
 }
 
 int64_t gang_set_promised_pods(const struct gang *gang, const struct reserved_set *reserved)

@@ -18,7 +18,10 @@ void gang_sets_read(struct gang *gang, const struct gang_input *input);
 /* What our PATCH adds to the templates isn't waited for any more. */
 void gang_sets_forget_patch(struct gang *gang);
 void gang_sets_free(struct gang *gang);
+/* All its pods anew, after a change of the gang; and that one alone, which has changed, or isn't of
+ * its group any more. */
 void gang_count_pods(const struct core *core, struct gang *gang);
+void gang_count_pod(const struct core *core, struct gang *gang, struct pod_state *pod);
 /* Places of an admitted gang, or of one of its sets, that no pod has taken up yet. */
 int64_t gang_promised_pods(const struct gang *gang);
 int64_t gang_set_promised_pods(const struct gang *gang, const struct reserved_set *reserved);

@@ -312,7 +312,9 @@ void gang_dequeue(struct core *core, struct gang *gang);
 bool pod_is_of(const struct pod_state *pod, const struct gang *gang); /* by its namespace */
 /* Looks at the Job, its pods and the time, and does what follows. Idempotent. */
 void gang_review(struct core *core, struct gang *gang);
-void gang_pods_changed(struct core *core, struct gang *gang);
+void gang_pods_changed(struct core *core, struct gang *gang); /* counts all its pods anew */
+/* That pod has, or it has left the gang. */
+void gang_pod_changed(struct core *core, struct gang *gang, struct pod_state *pod);
 void gang_set_timer(struct core *core, struct gang *gang, int64_t at_ms); /* 0: none */
 void gang_show(struct core *core, struct gang *gang); /* its Admission may have changed */
 void gang_reprioritize(struct core *core, struct gang *gang);

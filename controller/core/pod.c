@@ -75,7 +75,7 @@ static void pod_unlink_group(struct core *core, struct pod_state *pod)
     }
     pod->group = NULL;
     if (group->gang != NULL) {
-        gang_pods_changed(core, group->gang); /* which may free the gang, and the group then */
+        gang_pod_changed(core, group->gang, pod); /* which may free the gang, and the group then */
     } else {
         pod_group_free_if_unused(core, group);
     }
@@ -92,6 +92,7 @@ static void pod_link_group(struct core *core, struct pod_state *pod, struct str 
         pod->group = pod_group_get(core, job_uid);
         pod->next_in_group = pod->group->pods;
         pod->previous_in_group = NULL;
+        pod->counted = (struct pod_count){.is_live = false};
         if (pod->next_in_group != NULL) {
             pod->next_in_group->previous_in_group = pod;
         }
@@ -178,7 +179,7 @@ void pod_settle(struct core *core, struct pod_state *pod)
     bool was_settled = pod->is_settled;
     pod->is_settled = !pod->is_terminal && pod->node != NULL && pod_sees_claims(core, pod);
     if (was_settled != pod->is_settled && pod_gang(pod) != NULL) {
-        gang_pods_changed(core, pod_gang(pod));
+        gang_pod_changed(core, pod_gang(pod), pod);
     }
 }
 
@@ -281,7 +282,7 @@ struct rc pod_apply(struct core *core, const struct pod *object, struct err *err
     pod_read_apart(core, pod, object);
     pod_settle(core, pod);
     if (pod_gang(pod) != NULL) {
-        gang_pods_changed(core, pod_gang(pod));
+        gang_pod_changed(core, pod_gang(pod), pod);
     }
     bool is_resized = !vector_equal(&old_amounts, &pod->amounts);
     vector_deinit(&old_amounts);

@@ -160,17 +160,33 @@ static bool finish(struct core *core, struct gang *gang)
     return true;
 }
 
+/* In one walk for all that are Reserved: preempt_victims_left() walks for each. */
+static void mark_with_victims(struct core *core)
+{
+    struct gang *gang;
+    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+        gang->has_victims = false;
+    }
+    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+        struct gang *other = str_is_set(gang->stops_for) ? gang_find(core, gang->stops_for) : NULL;
+        if (other != NULL) {
+            other->has_victims = true;
+        }
+    }
+}
+
 void preempt_finish_ready(struct core *core)
 {
     if (core->reserved_count == 0) {
         return;
     }
+    mark_with_victims(core);
     struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
     while (gang != NULL) {
         struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
-        bool is_due = gang->state == GANG_RESERVED && !gang_is_busy(gang) &&
-                      preempt_victims_left(core, gang) == 0;
+        bool is_due = gang->state == GANG_RESERVED && !gang_is_busy(gang) && !gang->has_victims;
         if (is_due && finish(core, gang)) {
+            mark_with_victims(core);
             next = RB_MIN(gang_holder_tree, &core->holders);
         }
         gang = next;

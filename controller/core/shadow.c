@@ -103,7 +103,8 @@ struct crowd_list shadow_crowds(struct core *core, const struct crowd_list *prom
     }
     list.items = ARENA_ARRAY(&core->scratch, struct crowd, room);
     for (uint32_t i = 0; i < promises->count; i++) {
-        const struct crowd *before = fit_crowd_find(&shadow->present, &promises->items[i].demand);
+        const struct crowd *before =
+            fit_crowd_find(core, &shadow->present, &promises->items[i].demand);
         list.items[list.count] = promises->items[i];
         list.items[list.count++].limits = before == NULL ? NULL : before->limits;
     }

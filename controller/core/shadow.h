@@ -60,7 +60,8 @@ int64_t shadow_worst_cost(struct core *core, const struct crowd *mine, const str
 /* Those that are on their way now, whatever shadow is open. */
 struct crowd_list fit_promises(struct core *core);
 /* The crowd of such pods, or NULL. */
-struct crowd *fit_crowd_find(const struct crowd_list *list, const struct pod_demand *demand);
+struct crowd *fit_crowd_find(const struct core *core, const struct crowd_list *list,
+                             const struct pod_demand *demand);
 /* fit_node.c: */
 /* Such pods are there in the plan, whether there is room or not; their devices aren't. */
 void node_plan_pods(struct core *core, struct node_state *node, const struct pod_set *set,

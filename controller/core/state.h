@@ -290,6 +290,7 @@ struct gang {
     struct str stops_for;            /* owned; uid of the gang that it makes room for */
     struct shape *reserved_shape;    /* what its victims stop for; borrowed */
     uint32_t reserved_combination;   /* of flavors */
+    bool has_victims;                /* scratch of preempt_finish_ready() */
     struct evidence *reserved_why;   /* owned; of each flavor, while Reserved; NULL: nothing */
     int64_t reserved_until_ms;
     bool wakes_preemptors;   /* one would have stopped it, but for our write on its way */

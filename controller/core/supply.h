@@ -43,6 +43,16 @@ struct node_state {
 
 RB_HEAD(node_tree, node_state);
 
+/* What a pod adds to the numbers of its gang, and of one of the gang's sets. */
+struct pod_count {
+    bool is_live;
+    bool is_settled;
+    bool is_ready;
+    bool is_lost;
+    bool has_set;
+    uint8_t set; /* its index */
+};
+
 struct pod_state {
     struct str uid; /* owned */
     UT_hash_handle hh;
@@ -51,7 +61,8 @@ struct pod_state {
     struct str pod_set;      /* owned; absent: the first set of its gang */
     struct pod_state *next_in_group;
     struct pod_state *previous_in_group;
-    struct node_state *node; /* borrowed; NULL: not bound */
+    struct pod_count counted; /* what its gang counts it as */
+    struct node_state *node;  /* borrowed; NULL: not bound */
     struct pod_state *next_on_node;
     struct vector amounts; /* what it takes from its node, 1 pod included */
     struct str *claims;    /* owned keys; the ResourceClaims that it uses, as far as known */
