@@ -13,7 +13,8 @@ static const struct {
     {"plan", command_plan,
      "what would be decided now, from manifests or a cluster; changes nothing"},
     {"explain", command_explain, "why one Job waits, what would start it, how far it is"},
-    {"simulate", command_simulate, "manifests in virtual time, without and with Tallyman"},
+    {"simulate", command_simulate,
+     "manifests, a load or a trace in virtual time; no cluster is needed"},
     {"replay", command_replay, "plays a recorded journal again and compares the decisions"},
 };
 

@@ -194,7 +194,6 @@ static int take_trace_option(struct simulation *simulation, int option)
     static const char *const strategies[] = {"BestEffortFIFO", "StrictFIFO", "Backfill", NULL};
     static const char *const fields[] = {"queue", "user", "group", "partition", NULL};
     struct trace_options *trace = &simulation->bulk.trace;
-    int64_t devices_max = (int64_t)SIMULATE_NODES_MAX * 8;
     switch (option) {
     case OPTION_COLUMNS:
         trace->columns = str_from_c(optarg);
@@ -203,7 +202,7 @@ static int take_trace_option(struct simulation *simulation, int option)
         return take_word("--queue-by", fields, "one of queue, user, group, partition",
                          &trace->queue_by);
     case OPTION_DEVICES:
-        return take_count("--devices", devices_max, &trace->devices);
+        return take_count("--devices", SIMULATE_DEVICES_MAX, &trace->devices);
     case OPTION_NODE_DEVICES:
         return take_count("--node-devices", SIMULATE_UNITS_MAX, &simulation->bulk.nodes_units);
     case OPTION_POD_DEVICES:

@@ -102,6 +102,7 @@ static struct rc play(struct workload *workload, const struct manifest_list *man
     struct rc rc = workload_load_objects(workload, manifests, bulk, err);
     if (!rc_failed(rc)) {
         run(bulk, until_ms, workload->gang_count);
+        history->is_stuck = bulk_is_stuck(bulk);
         history_close(history, bulk_unfinished(bulk) > 0 && until_ms != INT64_MAX
                                    ? until_ms
                                    : bulk_now_ms(bulk));

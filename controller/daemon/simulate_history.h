@@ -58,6 +58,7 @@ struct history {
     int64_t (*waits)[REASON_COUNT]; /* owned; of each queue, by reason */
     uint32_t wait_count;
     uint32_t wait_capacity;
+    bool is_stuck; /* nothing could change any more, and jobs are unfinished */
 };
 
 void history_deinit(struct history *history);
@@ -115,6 +116,8 @@ struct summary {
     int64_t first_ms;              /* the first submission */
     int64_t last_ms;               /* the last end */
     int64_t makespan_ms;
+    int64_t unfinished; /* jobs, those to come included; where there are any, the makespan is only
+                         * what was played, and the bound says nothing about it */
     struct summary_bound bound;
     int64_t devices; /* the most that there were */
     int64_t there;   /* device-milliseconds that there were until the end */

@@ -82,6 +82,10 @@ struct rc lines_next(struct lines *lines, struct str *ret_line, struct err *err)
         return RC_SUCCESS;
     }
     lines->at += length + (end == NULL ? 0 : 1);
+    if (lines->number == 0 && length >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0) {
+        start += 3; /* a byte order mark, as spreadsheets write it */
+        length -= 3;
+    }
     lines->number++;
     length -= length > 0 && start[length - 1] == '\r' ? 1 : 0;
     *ret_line = (struct str){start, length};

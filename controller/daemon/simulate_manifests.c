@@ -68,6 +68,28 @@ static int load_all(const struct simulation *simulation, struct sim *sim)
     return 0;
 }
 
+/* What the core refuses of the cluster is a wrong input, and said with its place before anything is
+ * played. */
+static int check_cluster(const struct simulation *simulation)
+{
+    struct bulk_options options = {.resource = STR("example.com/device")};
+    struct bulk *bulk = bulk_new(&options);
+    int status = 0;
+    for (uint32_t i = 0; i < simulation->manifests.count && status == 0; i++) {
+        const struct manifest *manifest = &simulation->manifests.items[i];
+        struct err err;
+        enum object_kind kind = manifest->object.kind;
+        if (kind != KIND_NONE && kind != KIND_JOB && kind != KIND_POD &&
+            rc_failed(bulk_load(bulk, &manifest->object, &err))) {
+            fprintf(stderr, "tallyman simulate: " STR_FMT ":%u: %s\n", STR_ARG(manifest->file_name),
+                    manifest->line, err.text);
+            status = 2;
+        }
+    }
+    bulk_free(bulk);
+    return status;
+}
+
 /* -- one half -----------------------------------------------------------------------------------
  */
 
@@ -205,6 +227,7 @@ static int show_record(const struct simulation *simulation, const struct record 
 int simulate_manifests(struct simulation *simulation, struct arena *arena)
 {
     int status = check_input(simulation);
+    status = status != 0 ? status : check_cluster(simulation);
     struct half halves[2];
     struct record *records[2];
     uint32_t count = 0;

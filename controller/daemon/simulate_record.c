@@ -2,6 +2,7 @@
  * same summary and chart as a load. */
 #include "simulate.h"
 
+#include "tallyman/api/dra.h"
 #include "tallyman/api/job.h"
 #include "tallyman/api/node.h"
 #include "tallyman/base/map.h"
@@ -49,6 +50,39 @@ static int64_t extended_units(const struct pod_spec *spec)
     return units;
 }
 
+/* Of a request with alternatives the first: it is what is tried first. */
+static int64_t request_devices(const struct device_request *request)
+{
+    const struct device_request_exact *exact = request->exactly != NULL ? request->exactly
+                                               : request->first_available.count > 0
+                                                   ? &request->first_available.items[0]
+                                                   : NULL;
+    if (exact == NULL || str_eq_c(exact->allocation_mode, "All")) {
+        return 0; /* known only once it is allocated */
+    }
+    return exact->count.is_set ? exact->count.value : 1;
+}
+
+/* What the claims of one pod, made from templates, ask for. */
+static int64_t claimed_units(struct sim *sim, const struct job *job)
+{
+    const struct pod_resource_claim_list *claims = &job->spec.pod_template.spec.resource_claims;
+    int64_t units = 0;
+    for (uint32_t c = 0; c < claims->count; c++) {
+        struct str name = claims->items[c].resource_claim_template_name;
+        const struct resource_claim_template *template =
+            str_is_empty(name)
+                ? NULL
+                : sim_find(sim, KIND_RESOURCE_CLAIM_TEMPLATE, job->meta.namespace_name, name);
+        for (uint32_t i = 0; template != NULL && i < template->spec.spec.devices.requests.count;
+             i++) {
+            int64_t devices = request_devices(&template->spec.spec.devices.requests.items[i]);
+            units = sat_add(units, devices);
+        }
+    }
+    return units;
+}
+
 static int64_t run_for_ms(const struct job *job)
 {
     struct str text = string_map_get(&job->meta.annotations, SIM_ANNOTATION_RUN_FOR);
@@ -69,7 +103,8 @@ static struct record_slot *slot_add(struct record *record, const struct sim_note
     struct str class_name = job->spec.pod_template.spec.priority_class_name;
     uint32_t class_index = workload_class_get(
         &record->workload, str_is_empty(class_name) ? STR("no priority class") : class_name);
-    int64_t units = extended_units(&job->spec.pod_template.spec);
+    int64_t units =
+        sat_add(extended_units(&job->spec.pod_template.spec), claimed_units(record->sim, job));
     struct bulk_gang gang = {.name = arena_copy_str(arena, job->meta.name),
                              .namespace_name = arena_copy_str(arena, job->meta.namespace_name),
                              .queue = record->workload.queues[queue_index].name,

@@ -353,6 +353,7 @@ struct summary *summary_make(struct arena *arena, const struct history *history)
     fill_capacity(summary);
     fill_bound(summary);
     fill_groups(arena, summary);
+    summary->unfinished = (int64_t)history->workload->gang_count - summary->all.finished;
     fill_periods(arena, summary);
     return summary;
 }

@@ -89,7 +89,10 @@ static void put_bound(struct json_writer *writer, const struct summary *summary)
     put_milli(writer, "longestSeconds", summary->bound.longest_ms);
     put_milli(writer, "afterReleaseSeconds", summary->bound.after_release_ms);
     json_object_end(writer);
-    put_milli(writer, "makespanToBound", summary_milli(summary->makespan_ms, summary->bound.ms));
+    if (summary->unfinished == 0) {
+        put_milli(writer, "makespanToBound",
+                  summary_milli(summary->makespan_ms, summary->bound.ms));
+    }
 }
 
 static void put_periods(struct json_writer *writer, const struct summary *summary)
@@ -127,6 +130,8 @@ void summary_print_json(FILE *out, const struct summary *summary)
     json_object_start(writer);
     put_int(writer, "jobs", summary->all.jobs);
     put_int(writer, "finished", summary->all.finished);
+    json_key(writer, "stuck");
+    json_bool(writer, summary->history->is_stuck);
     put_int(writer, "leftOut", workload->left_out);
     put_int(writer, "tooLarge", workload->too_large);
     put_int(writer, "devices", summary->devices);

@@ -6,6 +6,7 @@
 
 #define GROUPS_SHOWN  20
 #define REASONS_SHOWN 10
+#define STUCK_SHOWN   10
 #define NAME_COLUMNS  20
 #define CELL_BYTES    40
 
@@ -61,11 +62,18 @@ static void print_makespan(FILE *out, const struct summary *summary)
     char span[TIME_TEXT_BYTES];
     char bound[TIME_TEXT_BYTES];
     char ratio[TIME_TEXT_BYTES];
+    const char *played = format_span(summary->makespan_ms, span);
     int64_t ratio_milli = summary_milli(summary->makespan_ms, summary->bound.ms);
     print_head(out, "makespan");
     print_ink(out, INK_BOLD);
-    fputs(format_span(summary->makespan_ms, span), out);
+    fputs(played, out);
     print_ink(out, INK_PLAIN);
+    if (summary->unfinished > 0) {
+        fprintf(out, " played, and %s with %lld job%s unfinished: no makespan to judge\n",
+                summary->history->is_stuck ? "then stuck" : "cut off by --until",
+                (long long)summary->unfinished, summary->unfinished == 1 ? "" : "s");
+        return;
+    }
     fprintf(out, ", %s times the lower bound of %s (%s)\n", format_milli(ratio_milli, ratio),
             format_span(summary->bound.ms, bound), kinds[summary->bound.kind]);
 }
@@ -114,15 +122,17 @@ static void print_group(FILE *out, const struct summary_group *group)
 {
     char spans[4][TIME_TEXT_BYTES];
     char millis[3][TIME_TEXT_BYTES];
+    bool has_any = group->finished > 0;
     fputs("  ", out);
     print_name(out, group->name, NAME_COLUMNS);
     fprintf(out, " %8lld %8lld %7s %7s %7s %7s %8s %8s %8s %7lld\n", (long long)group->jobs,
             (long long)group->finished, format_span(group->wait_ms.mean, spans[0]),
             format_span(group->wait_ms.p50, spans[1]), format_span(group->wait_ms.p90, spans[2]),
             format_span(group->wait_ms.max, spans[3]),
-            format_milli(group->slowdown_milli.mean, millis[0]),
-            format_milli(group->slowdown_milli.p90, millis[1]),
-            format_milli(group->slowdown_milli.max, millis[2]), (long long)group->stops);
+            has_any ? format_milli(group->slowdown_milli.mean, millis[0]) : "-",
+            has_any ? format_milli(group->slowdown_milli.p90, millis[1]) : "-",
+            has_any ? format_milli(group->slowdown_milli.max, millis[2]) : "-",
+            (long long)group->stops);
 }
 
 static void print_groups(FILE *out, const char *what, const struct summary_group *groups,
@@ -160,7 +170,7 @@ static void print_reasons(FILE *out, const struct summary *summary)
         sum_ms = sat_add(sum_ms, summary->all.waits_ms[reason]);
     }
     if (sum_ms == 0) {
-        fputs("\n  Nobody waited.\n", out);
+        fputs(summary->history->is_stuck ? "" : "\n  Nobody waited.\n", out);
         return;
     }
     print_ink(out, INK_BOLD);
@@ -191,6 +201,30 @@ static void print_left_out(FILE *out, const struct workload *workload)
     }
 }
 
+/* Nothing works and nothing comes: whoever is unfinished stays so. */
+static void print_stuck(FILE *out, const struct history *history, int64_t unfinished)
+{
+    int64_t shown = 0;
+    for (uint32_t i = 0; i < history->job_count && shown < STUCK_SHOWN; i++) {
+        const struct history_job *job = &history->jobs[i];
+        if (!job->is_submitted || job->is_finished) {
+            continue;
+        }
+        fputs(shown++ == 0 ? "\n  Nothing is to come that could change this:\n  " : "  ", out);
+        print_safe(out, history->workload->gangs[i].name);
+        const struct reason_info *why = reason_info(job->reason);
+        fprintf(out, " never starts%s: ", job->first == HISTORY_NONE ? "" : " again");
+        if (job->reason == REASON_NONE) {
+            fputs("it is admitted, and its pods find no nodes\n", out);
+        } else {
+            fprintf(out, "%s. %s\n", why->code, why->advice);
+        }
+    }
+    if (unfinished > shown) {
+        fprintf(out, "  and %lld more; -o csv has them all\n", (long long)(unfinished - shown));
+    }
+}
+
 void summary_print(FILE *out, const struct summary *summary)
 {
     const struct workload *workload = summary->history->workload;
@@ -206,4 +240,7 @@ void summary_print(FILE *out, const struct summary *summary)
     print_group(out, all);
     print_groups(out, "class", summary->classes, workload->class_count);
     print_reasons(out, summary);
+    if (summary->history->is_stuck) {
+        print_stuck(out, summary->history, summary->unfinished);
+    }
 }

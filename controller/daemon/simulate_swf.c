@@ -94,7 +94,8 @@ static struct rc parse_line(const struct lines *lines, struct str line,
 }
 
 /* "; MaxProcs: 128": the size of the machine. */
-static void read_remark(struct str line, struct trace_options *options, bool has_devices)
+static struct rc read_remark(const struct lines *lines, struct str line,
+                             struct trace_options *options, struct err *err)
 {
     size_t at = str_find(line, STR("MaxProcs:"));
     struct str value = str_skip(line, at + sizeof("MaxProcs:") - 1);
@@ -103,9 +104,17 @@ static void read_remark(struct str line, struct trace_options *options, bool has
     }
     int64_t devices = 0;
     value = str_take(value, str_find_char(value, ' '));
-    if (!has_devices && at < line.len && str_to_i64(value, &devices) && devices > 0) {
-        options->devices = devices;
+    if (at >= line.len || !str_to_i64(value, &devices) || devices <= 0) {
+        return RC_SUCCESS;
     }
+    if (devices > SIMULATE_DEVICES_MAX) {
+        return lines_error(lines, 0, err,
+                           "header MaxProcs: %lld is more than %d, the most devices that can be "
+                           "simulated; say how many with --devices",
+                           (long long)devices, SIMULATE_DEVICES_MAX);
+    }
+    options->devices = devices;
+    return RC_SUCCESS;
 }
 
 static enum swf_field queue_field(const struct trace_options *options)
@@ -161,7 +170,7 @@ static struct rc read_lines(struct workload *workload, struct lines *lines,
     while (str_is_set(line)) {
         int64_t fields[SWF_FIELDS];
         if (line.len > 0 && line.ptr[0] == ';') {
-            read_remark(line, options, has_devices);
+            TRY(has_devices ? RC_SUCCESS : read_remark(lines, line, options, err));
         } else if (line.len > 0) {
             TRY(parse_line(lines, line, fields, err));
             TRY(add_job(workload, fields, options, err));

@@ -203,6 +203,14 @@ static int64_t next_ms(const struct bulk *bulk)
     return at_ms;
 }
 
+/* Nobody works, nobody comes and no node changes. What the core's own clock brings (a gang that
+ * isn't whole is stopped and tried again) may let another gang start, but can go round for ever. */
+static void count_idle(struct bulk *bulk)
+{
+    bool is_idle = bulk->due_count == 0 && bulk->next_gang == bulk->options.gang_count;
+    bulk->idle_moments = is_idle ? bulk->idle_moments + 1 : 0;
+}
+
 static void take_due(struct bulk *bulk)
 {
     while (bulk->due_count > 0 && bulk->due[0].at_ms <= bulk->now_ms) {
@@ -262,19 +270,26 @@ bool bulk_run(struct bulk *bulk, int64_t until_ms, uint32_t moments)
     }
     for (uint32_t i = 0; i < moments && bulk->unfinished > 0; i++) {
         int64_t at_ms = next_ms(bulk);
-        if (at_ms > until_ms) {
+        if (at_ms > until_ms || bulk_is_stuck(bulk)) {
             return false;
         }
         bulk->now_ms = at_ms;
         take_due(bulk);
         settle(bulk);
+        count_idle(bulk);
     }
-    return bulk->unfinished > 0 && next_ms(bulk) <= until_ms;
+    return bulk->unfinished > 0 && next_ms(bulk) <= until_ms && !bulk_is_stuck(bulk);
 }
 
 int64_t bulk_now_ms(const struct bulk *bulk)
 {
     return bulk->now_ms;
+}
+
+bool bulk_is_stuck(const struct bulk *bulk)
+{
+    return bulk->unfinished > 0 &&
+           (next_ms(bulk) == INT64_MAX || bulk->idle_moments >= SIM_IDLE_MOMENTS_MAX);
 }
 
 uint32_t bulk_unfinished(const struct bulk *bulk)

@@ -102,7 +102,8 @@ struct bulk {
     uint32_t unplaced_capacity;
     uint64_t version;
     bool is_started;
-    bool has_room_come; /* since the unplaced were tried last */
+    bool has_room_come;    /* since the unplaced were tried last */
+    uint32_t idle_moments; /* in a row, with nothing to come but the core's own clock */
 };
 
 void bulk_note_due(struct bulk *bulk, struct bulk_due due);

@@ -45,7 +45,7 @@ static void fill_status(const struct bulk *bulk, uint32_t index, struct job *job
                         struct condition *condition)
 {
     const struct bulk_gang_state *state = &bulk->gangs[index];
-    int64_t now_ms = bulk->options.start_ms + bulk->now_ms;
+    int64_t now_ms = sat_add(bulk->options.start_ms, bulk->now_ms);
     job->status.active = (struct opt_int){true, state->is_suspended || state->state == BULK_DONE
                                                     ? 0
                                                     : bulk->options.gangs[index].pods};
@@ -81,7 +81,7 @@ void bulk_show_job(struct bulk *bulk, uint32_t index, bool is_deleted)
                  .uid = print(uid, "job-", index, UINT64_MAX),
                  .resource_version = print(version, "", state->version, UINT64_MAX),
                  .generation = {true, state->generation},
-                 .creation_timestamp = {true, bulk->options.start_ms + gang->submit_ms},
+                 .creation_timestamp = {true, sat_add(bulk->options.start_ms, gang->submit_ms)},
                  .labels.items = labels,
                  .annotations.items = annotations},
         .spec = {.parallelism = {true, gang->pods},

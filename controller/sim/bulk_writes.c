@@ -9,7 +9,7 @@
 static int64_t port_now_ms(void *ctx)
 {
     const struct bulk *bulk = ctx;
-    return bulk->options.start_ms + bulk->now_ms;
+    return sat_add(bulk->options.start_ms, bulk->now_ms);
 }
 
 static void port_wake_at(void *ctx, int64_t at_ms)

@@ -167,10 +167,12 @@
 
 /* sim */
 #define SIM_TASKS_AT_ONCE_MAX     1000000 /* at one moment of virtual time */
+#define SIM_IDLE_MOMENTS_MAX      10000   /* in a row, with nothing to come but the core's clock */
 #define SIMULATE_JOBS_MAX         5000000 /* of a load or a trace */
 #define SIMULATE_QUEUES_MAX       100000
 #define SIMULATE_CLASSES_MAX      1000
 #define SIMULATE_NODES_MAX        100000
+#define SIMULATE_DEVICES_MAX      800000  /* of a trace's cluster */
 #define SIMULATE_UNITS_MAX        1000000 /* devices of one node or pod */
 #define SIMULATE_LINE_MAX_BYTES   65536   /* of a trace */
 #define SIMULATE_COLUMNS_MAX      256

@@ -86,6 +86,8 @@ bool bulk_node_at(struct bulk *bulk, int64_t at_ms, struct str node, enum bulk_n
  * that any more. */
 bool bulk_run(struct bulk *bulk, int64_t until_ms, uint32_t moments);
 int64_t bulk_now_ms(const struct bulk *bulk); /* since the start */
+/* Gangs are unfinished, none of them works, and nothing is to come that could change that. */
+bool bulk_is_stuck(const struct bulk *bulk);
 /* How many gangs haven't finished, those to come included. */
 uint32_t bulk_unfinished(const struct bulk *bulk);
 /* Borrowed. */
