@@ -17,11 +17,29 @@ struct reader {
     struct manifest_list *list;
 };
 
+/* As the API server labels every namespace with its name. */
+static void label_namespace(struct arena *arena, struct object_meta *meta)
+{
+    struct str key = STR("kubernetes.io/metadata.name");
+    struct string_map labels = {.count = 0};
+    labels.items = ARENA_ARRAY(arena, struct string_pair, meta->labels.count + 1);
+    for (uint32_t i = 0; i < meta->labels.count; i++) {
+        if (!str_eq(meta->labels.items[i].key, key)) {
+            labels.items[labels.count++] = meta->labels.items[i];
+        }
+    }
+    labels.items[labels.count++] = (struct string_pair){key, meta->name};
+    meta->labels = labels;
+}
+
 static struct rc keep(void *ctx, const struct manifest *manifest, struct err *err)
 {
     TRY(input_check(manifest, err));
     struct reader *reader = ctx;
     struct manifest_list *list = reader->list;
+    if (manifest->object.kind == KIND_NAMESPACE) {
+        label_namespace(reader->arena, (void *)(uintptr_t)manifest->object.value);
+    }
     list->items = arena_grow(reader->arena, list->items, list->count, &list->capacity,
                              sizeof(struct manifest));
     list->items[list->count++] = *manifest;

@@ -31,10 +31,49 @@ static struct rc check_job(const struct job *job, struct err *err)
         {"spec.activeDeadlineSeconds", job->spec.active_deadline_seconds},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rules); i++) {
-        if (rules[i].value.is_set && rules[i].value.value < 0) {
+        int64_t value = rules[i].value.is_set ? rules[i].value.value : 0;
+        if (value < 0) {
             return err_set(err, RC_INVALID, "%s is %lld; it has to be 0 or more", rules[i].field,
-                           (long long)rules[i].value.value);
+                           (long long)value);
         }
+        if (value > INT32_MAX && i < ARRAY_COUNT(rules) - 1) { /* the deadline has 64 bits */
+            return err_set(err, RC_INVALID, "%s is %lld; it can be at most %d", rules[i].field,
+                           (long long)value, INT32_MAX);
+        }
+    }
+    return RC_SUCCESS;
+}
+
+/* What the schemas of Queue and Cohort allow. */
+#define GROUPS_MAX    8
+#define FLAVORS_MAX   32
+#define RESOURCES_MAX 16
+
+static struct rc check_count(const char *field, uint32_t count, uint32_t max, struct err *err)
+{
+    if (count > max) {
+        return err_set(err, RC_INVALID, "%s has %u items; there can be at most %u", field, count,
+                       max);
+    }
+    return RC_SUCCESS;
+}
+
+static struct rc check_quotas(const struct resource_group_list *groups,
+                              const struct fair_sharing *fair, struct err *err)
+{
+    TRY(check_count("spec.resourceGroups", groups->count, GROUPS_MAX, err));
+    for (uint32_t g = 0; g < groups->count; g++) {
+        const struct quota_flavor_list *flavors = &groups->items[g].flavors;
+        TRY(check_count("spec.resourceGroups.flavors", flavors->count, FLAVORS_MAX, err));
+        for (uint32_t f = 0; f < flavors->count; f++) {
+            TRY(check_count("spec.resourceGroups.flavors.resources",
+                            flavors->items[f].resources.count, RESOURCES_MAX, err));
+        }
+    }
+    struct quantity zero = {0};
+    if (fair != NULL && fair->weight.is_set && quantity_compare(fair->weight.value, zero) < 0) {
+        return err_set(err, RC_INVALID,
+                       "spec.fairSharing.weight is negative; it has to be 0 or more");
     }
     return RC_SUCCESS;
 }
@@ -53,7 +92,11 @@ struct rc input_check(const struct manifest *manifest, struct err *err)
                            "spec.namespaceSelector is missing; {} lets every namespace use the "
                            "queue");
         }
-        return RC_SUCCESS;
+        return check_quotas(&((const struct queue *)value)->spec.resource_groups,
+                            ((const struct queue *)value)->spec.fair_sharing, err);
+    case KIND_COHORT:
+        return check_quotas(&((const struct cohort *)value)->spec.resource_groups,
+                            ((const struct cohort *)value)->spec.fair_sharing, err);
     default:
         return RC_SUCCESS;
     }
