@@ -51,6 +51,7 @@ void core_free(struct core *core)
     pods_free(core);
     devices_free(core);
     claims_free(core);
+    reaches_forget(core); /* there may be one without any node */
     profiles_free(core);
     nodes_free(core);
     queues_free(core);
