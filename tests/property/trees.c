@@ -107,7 +107,7 @@ static bool is_stopping(const struct job *job)
 
 static struct entry *pod_of(const struct load *load, int g, int p)
 {
-    char name[24];
+    char name[40];
     (void)snprintf(name, sizeof(name), "quay/g%d-%d", g, p);
     return entry_find(load->s, KIND_POD, name);
 }
