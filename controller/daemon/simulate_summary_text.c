@@ -214,8 +214,8 @@ static void print_stuck(FILE *out, const struct history *history, int64_t unfini
         print_safe(out, history->workload->gangs[i].name);
         const struct reason_info *why = reason_info(job->reason);
         fprintf(out, " never starts%s: ", job->first == HISTORY_NONE ? "" : " again");
-        if (job->reason == REASON_NONE) {
-            fputs("it is admitted, and its pods find no nodes\n", out);
+        if (job->reason == REASON_NONE || job->reason == REASON_BACKOFF) {
+            fputs("whenever it is admitted, its pods find no nodes\n", out);
         } else {
             fprintf(out, "%s. %s\n", why->code, why->advice);
         }

@@ -38,6 +38,22 @@ events:
 
 
 @case
+def what_is_stopped_and_tried_again_for_ever_ends_the_run(bench):
+    bench.write("l.yaml", """
+cluster: {nodes: 1, devicesPerNode: 2}
+queues:
+- name: q
+  nominalQuota: 2
+  fit: Quota
+  classes: [{name: a, runFor: 10m}]
+events:
+- {at: 1m, node: node-1, ready: false}
+""")
+    text = bench.good("--load", "l.yaml")
+    assert "q-a-1 never starts again: whenever it is admitted, its pods find no nodes" in text, text
+
+
+@case
 def a_trace_too_large_for_its_queue_ends(bench):
     bench.write("t.csv", "submit,runtime,devices\n0,10,2\n")
     bench.write("q.yaml", """
