@@ -277,7 +277,7 @@ def test_a_job_made_again_under_its_name_is_another_job(context):
     gangs.cluster.wait_for(lambda: gangs.admission("gang") is None, 30, "the Admission collected")
 
 
-def test_orphaned_pods_hold_devices_and_no_quota(context):
+def test_orphaned_pods_hold_their_quota_and_devices(context):
     gangs, queue, _ = _start(context, {CLASS: "6"})
     cluster = gangs.cluster
     context.apply(manifests.claim_template("one-gpu", gangs.namespace))
@@ -285,11 +285,11 @@ def test_orphaned_pods_hold_devices_and_no_quota(context):
     gangs.wait_ready("parent", 4)
     gangs.wait_used(queue, CLASS, "4")
     gangs.delete("parent", "Orphan")
-    gangs.wait_used(queue, CLASS, "0")
-    assert len(cluster.devices_held(gangs.namespace)) == 4, "the orphans run on"
     gangs.create(_job(gangs, "next", queue, pods=4, claim_templates=["one-gpu"]))
-    message = gangs.wait_reason("next", "DevicesExhausted")
-    assert "2 of 6 are free" in message, message
+    message = gangs.wait_reason("next", "QuotaExhausted")
+    assert "2 of 6 free" in message, message
+    assert gangs.used(queue, CLASS) == "4"
+    assert len(cluster.devices_held(gangs.namespace)) == 4, "the orphans run on"
     cluster.request("DELETE", f"/api/v1/namespaces/{gangs.namespace}/pods?labelSelector="
                     "batch.kubernetes.io/job-name%3Dparent")
     gangs.wait_ready("next", 4)
