@@ -371,12 +371,24 @@ def test_a_restart_changes_nothing(context):
 
 # ---- what isn't there ----
 
+OWN_API = "/apis/tallyman.dev/v1beta1/"
+OWN_KINDS = ("queues", "cohorts", "resourceflavors", "admissions")
+
+
 def test_the_controller_waits_for_its_kinds(context):
     cluster = context.own_cluster(nodes=1)
     context.session.install(cluster)
     root = runner.ROOT
     cluster.kubectl("delete", "-k", root / "config" / "policies")
-    cluster.kubectl("delete", "-k", root / "crds")
+    # A kind that is deleted before it is served can stay for minutes.
+    for plural in OWN_KINDS:
+        cluster.wait_for(lambda path=OWN_API + plural: cluster.items(path) is not None, 30,
+                         f"{plural} are served")
+    cluster.kubectl("delete", "--wait=false", "-k", root / "crds")
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    cluster.wait_for(lambda: not [crd for crd in cluster.items(crds)
+                                  if crd["spec"]["group"] == "tallyman.dev"], 240,
+                     "our kinds are gone")
     controller = context.controller(cluster=cluster, is_started=False)
     controller.start(is_ready_awaited=False)
     stays(controller.is_alive, 3, "the controller runs without its kinds")
