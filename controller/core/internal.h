@@ -62,7 +62,6 @@ void wake_shape(struct core *core, struct shape *shape);
 void wake_queue(struct core *core, struct queue_state *queue, uint32_t bits);
 /* All that wait for room or for an object (WAIT_CLUSTER, WAIT_PROMISES, WAIT_CONFIG). */
 void wake_all(struct core *core, uint32_t bits);
-void wake_preempting(struct core *core); /* a gang can be stopped now that couldn't before */
 /* Room came free on that node. */
 void wake_for_node(struct core *core, struct node_state *node);
 /* The places that were promised to a gang have been taken up or given back. */

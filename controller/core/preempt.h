@@ -37,8 +37,8 @@ bool preempt(struct core *core, struct gang *gang, struct evaluation *seen);
 
 /* The shape is parked, and could start if others stopped; or is no longer. */
 void preempt_park(struct core *core, struct shape *shape, bool is_parked);
-/* Before a pass: if quota or room has come free since the last one (core.has_freed), wakes those
- * that are parked so and may find somebody to stop. */
+/* Before a pass: if since the last one quota or room has come free, or a gang can be stopped that
+ * couldn't be (core.has_freed), wakes those that are parked so and may find somebody to stop. */
 void preempt_wake(struct core *core);
 
 /* -- checkpoint.c: before a gang is stopped for another -----------------------------------------

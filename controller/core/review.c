@@ -449,15 +449,6 @@ static void tell_pruned_field(struct core *core, struct gang *gang)
                                     : "kubectl's last-applied-configuration annotation"));
 }
 
-/* Somebody would have stopped it, but for our write that was on its way. */
-static void wake_preemptors(struct core *core, struct gang *gang)
-{
-    if (gang->wakes_preemptors) {
-        gang->wakes_preemptors = false;
-        wake_preempting(core);
-    }
-}
-
 /* It names no queue any more, and nothing of it is left to be looked after. */
 static bool is_released(const struct gang *gang)
 {
@@ -481,7 +472,9 @@ void gang_review(struct core *core, struct gang *gang)
     if (gang_is_busy(gang)) {
         return;
     }
-    wake_preemptors(core, gang);
+    /* Somebody would have stopped it, but for our write that was on its way: preempt_wake(). */
+    core->has_freed = core->has_freed || gang->wakes_preemptors;
+    gang->wakes_preemptors = false;
     if (gang->is_job_finished) {
         review_finished(core, gang);
     } else if (is_released(gang)) {

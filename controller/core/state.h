@@ -405,7 +405,7 @@ struct core {
     struct shape *shapes;
     struct ready_tree ready;    /* queues with shapes to be judged, by name */
     struct shape *preemptors;   /* list by next_preemptor */
-    bool has_freed;             /* quota or room, since preempt_wake() */
+    bool has_freed;             /* quota, room, or a gang to be stopped */
     struct shape *room_waiters; /* parked for room or for an object; list by next_room_waiter */
     struct quota_node *active_roots; /* of trees with such queues; list by next_active */
     bool is_tree_stale;              /* the trees of quota have to be linked anew */

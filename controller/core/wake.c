@@ -104,16 +104,6 @@ void wake_reserved(struct core *core)
     wake_all(core, WAIT_PROMISES);
 }
 
-void wake_preempting(struct core *core)
-{
-    struct queue_state *queue;
-    RB_FOREACH (queue, queue_tree, &core->queue_order) {
-        if (queue->object != NULL && queue->object->spec.preemption != NULL) {
-            wake_queue(core, queue, WAIT_QUOTA | WAIT_CLUSTER);
-        }
-    }
-}
-
 /* For a pod of one of its sets. */
 static bool has_room_for_one(struct core *core, const struct shape *shape, struct node_state *node)
 {

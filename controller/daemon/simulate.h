@@ -142,8 +142,6 @@ struct timeline {
 void timeline_note(void *ctx, const struct sim_note *note);
 /* At most `lines_max` lines (the middle is left out); 0: all. */
 void timeline_print(FILE *out, struct timeline *timeline, uint32_t lines_max);
-/* When something happened last; -1: never. */
-int64_t timeline_last_ms(const struct timeline *timeline);
 
 /* -- simulate_table.c: both halves side by side -------------------------------------------------
  */

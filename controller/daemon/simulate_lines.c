@@ -92,11 +92,6 @@ struct rc lines_next(struct lines *lines, struct str *ret_line, struct err *err)
     return RC_SUCCESS;
 }
 
-uint32_t lines_number(const struct lines *lines)
-{
-    return lines->number;
-}
-
 struct rc lines_error(const struct lines *lines, uint32_t column, struct err *err,
                       const char *format, ...)
 {

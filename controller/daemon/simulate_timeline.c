@@ -218,11 +218,6 @@ void timeline_note(void *ctx, const struct sim_note *note)
     }
 }
 
-int64_t timeline_last_ms(const struct timeline *timeline)
-{
-    return timeline->count == 0 ? -1 : timeline->lines[timeline->count - 1].at_ms;
-}
-
 /* -- printing ------------------------------------------------------------------------------------
  */
 

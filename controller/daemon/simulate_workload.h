@@ -126,7 +126,6 @@ NODISCARD struct rc lines_open(const char *path, struct lines **ret_lines, struc
 void lines_close(struct lines *lines); /* NULL is fine */
 /* The next line without its end, borrowed until the next call; absent at the end of the file. */
 NODISCARD struct rc lines_next(struct lines *lines, struct str *ret_line, struct err *err);
-uint32_t lines_number(const struct lines *lines); /* of the last one, from 1 */
 /* An error of the last line; column 0: of the whole line. */
 NODISCARD struct rc lines_error(const struct lines *lines, uint32_t column, struct err *err,
                                 const char *format, ...) PRINTF_LIKE(4, 5);

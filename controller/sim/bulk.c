@@ -297,11 +297,6 @@ uint32_t bulk_unfinished(const struct bulk *bulk)
     return bulk->unfinished;
 }
 
-const struct driver *bulk_driver(const struct bulk *bulk)
-{
-    return bulk->driver;
-}
-
 struct core *bulk_core(const struct bulk *bulk)
 {
     return bulk->core;

@@ -171,8 +171,3 @@ struct core *sim_core(const struct sim *sim)
 {
     return sim->core;
 }
-
-const struct driver *sim_driver(const struct sim *sim)
-{
-    return sim->driver;
-}

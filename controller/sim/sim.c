@@ -103,18 +103,6 @@ int64_t sim_next_ms(const struct sim *sim)
     return next == NULL ? INT64_MAX : next->at_ms;
 }
 
-static void run_call(struct sim *sim, struct task *task)
-{
-    task->call(task->ctx, sim);
-}
-
-void sim_at(struct sim *sim, int64_t at_ms, void (*run)(void *ctx, struct sim *sim), void *ctx)
-{
-    struct task *task = agenda_add(sim, at_ms, run_call, STR_NONE);
-    task->call = run;
-    task->ctx = ctx;
-}
-
 void sim_tell(struct sim *sim, enum sim_note_kind kind, const struct sim_object *job,
               const struct sim_object *pod, struct str node, struct str text)
 {

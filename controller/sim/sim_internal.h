@@ -34,7 +34,6 @@ struct task {
     uint64_t number;
     enum object_kind kind;
     void *value; /* owned clone, or NULL */
-    void (*call)(void *ctx, struct sim *sim);
     void *ctx;
 };
 

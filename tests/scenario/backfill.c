@@ -4,23 +4,6 @@
 
 #define MINUTE 60000
 
-/* A quota of 8 cpu; `long` holds 6 of them until an hour has passed, and it is one minute past. */
-static void given_a_long_one(struct scenario *s, const char *options)
-{
-    given_node(s, "n1", "cpu=16");
-    given_queue(s, "q", options);
-    given_job(s, "long", "q", "pods=6 cpu=1 max-runtime=60m");
-    scenario_start(s);
-    gang_starts(s, "long", "n1 n1 n1 n1 n1 n1");
-    at(s, MINUTE);
-}
-
-static int64_t start_of(struct scenario *s, const char *job)
-{
-    int64_t start_ms = likely_start_ms(s, job);
-    return start_ms < 0 ? start_ms : start_ms / MINUTE;
-}
-
 /* -- the rule -----------------------------------------------------------------------------------
  */
 
@@ -32,7 +15,7 @@ static void a_gang_that_ends_in_time_goes_first(void **state)
     given_job(s, "fits-the-hole", "q", "pods=2 cpu=1 max-runtime=59m");
     expect_state(s, "head", "Pending QuotaExhausted");
     expect_state(s, "fits-the-hole", "Admitted");
-    check_i64(start_of(s, "head"), 60);
+    check_i64(likely_start_minute(s, "head"), 60);
 }
 
 static void a_gang_that_would_still_run_waits(void **state)
@@ -103,7 +86,7 @@ static void without_a_known_end_only_what_is_harmless_goes_first(void **state)
     given_job(s, "head", "q", "pods=7 cpu=1");
     given_job(s, "two", "q", "pods=2 cpu=1 max-runtime=1m");
     given_job(s, "one", "q", "pods=1 cpu=1");
-    check_i64(start_of(s, "head"), LIKELY_UNKNOWN);
+    check_i64(likely_start_minute(s, "head"), LIKELY_UNKNOWN);
     expect_state(s, "two", "Pending ReservedForOther");
     expect_message(s, "two", "nobody knows when that one starts");
     expect_state(s, "one", "Admitted");
@@ -139,7 +122,7 @@ static void default_runtime_is_an_estimate_for_both_sides(void **state)
     given_job(s, "head", "q", "pods=8 cpu=1");
     given_job(s, "also-half-an-hour", "q", "pods=1 cpu=1");
     given_job(s, "says-more", "q", "pods=1 cpu=1 max-runtime=31m");
-    check_i64(start_of(s, "head"), 30);
+    check_i64(likely_start_minute(s, "head"), 30);
     expect_state(s, "also-half-an-hour", "Admitted");
     expect_state(s, "says-more", "Pending ReservedForOther");
 }
@@ -156,7 +139,7 @@ static void an_estimate_that_was_wrong_is_forgotten(void **state)
     at(s, 31 * MINUTE);
     given_job(s, "head", "q", "pods=8 cpu=1");
     given_job(s, "short", "q", "pods=1 cpu=1 max-runtime=1m");
-    check_i64(start_of(s, "head"), LIKELY_UNKNOWN);
+    check_i64(likely_start_minute(s, "head"), LIKELY_UNKNOWN);
     expect_state(s, "short", "Pending ReservedForOther");
 }
 
@@ -172,7 +155,7 @@ static void max_runtime_is_known_where_the_estimate_was_wrong(void **state)
     at(s, 31 * MINUTE);
     given_job(s, "head", "q", "pods=8 cpu=1");
     given_job(s, "short", "q", "pods=1 cpu=1 max-runtime=19m");
-    check_i64(start_of(s, "head"), 50);
+    check_i64(likely_start_minute(s, "head"), 50);
     expect_state(s, "short", "Admitted");
 }
 
@@ -210,8 +193,8 @@ static void an_impossible_head_is_passed_over(void **state)
     given_job(s, "head", "q", "pods=8 cpu=1");
     given_job(s, "later", "q", "pods=2 cpu=1");
     expect_state(s, "impossible", "Pending NeverFits");
-    check_i64(start_of(s, "impossible"), LIKELY_NONE);
-    check_i64(start_of(s, "head"), 60);
+    check_i64(likely_start_minute(s, "impossible"), LIKELY_NONE);
+    check_i64(likely_start_minute(s, "head"), 60);
     expect_state(s, "later", "Pending ReservedForOther");
 }
 
@@ -224,8 +207,8 @@ static void a_more_urgent_gang_becomes_the_head(void **state)
     given_job(s, "later", "q", "pods=2 cpu=1");
     expect_state(s, "later", "Pending ReservedForOther");
     given_job(s, "urgent", "q", "pods=3 cpu=1 priority=high");
-    check_i64(start_of(s, "urgent"), 60);
-    check_i64(start_of(s, "head"), LIKELY_NONE);
+    check_i64(likely_start_minute(s, "urgent"), 60);
+    check_i64(likely_start_minute(s, "head"), LIKELY_NONE);
     /* Beside the urgent one there is room for it: EASY keeps room for the first alone. */
     expect_state(s, "later", "Admitted");
 }
@@ -239,7 +222,7 @@ static void a_more_urgent_gang_isnt_held_back(void **state)
     given_job(s, "urgent", "q", "pods=2 cpu=1 priority=high");
     expect_state(s, "urgent", "Admitted");
     at(s, 2 * MINUTE);
-    check_i64(start_of(s, "head"), LIKELY_UNKNOWN);
+    check_i64(likely_start_minute(s, "head"), LIKELY_UNKNOWN);
 }
 
 static void a_head_that_goes_lets_the_others_go(void **state)
@@ -273,7 +256,7 @@ static void another_strategy_ends_the_reservation(void **state)
     expect_state(s, "later", "Pending ReservedForOther");
     quota_becomes(s, "q", "cpu=8");
     expect_state(s, "later", "Admitted");
-    check_i64(start_of(s, "head"), LIKELY_NONE);
+    check_i64(likely_start_minute(s, "head"), LIKELY_NONE);
 }
 
 /* Foreign pods hold the room: no end of a gang would help, so overtaking does no harm. */
@@ -286,7 +269,7 @@ static void a_head_that_no_end_would_help_holds_nobody_back(void **state)
     given_job(s, "head", "q", "pods=8 cpu=1");
     given_job(s, "later", "q", "pods=2 cpu=1");
     expect_state(s, "head", "Pending NodesFull");
-    check_i64(start_of(s, "head"), LIKELY_UNKNOWN);
+    check_i64(likely_start_minute(s, "head"), LIKELY_UNKNOWN);
     expect_state(s, "later", "Admitted");
 }
 

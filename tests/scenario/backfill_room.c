@@ -5,23 +5,6 @@
 
 #define MINUTE 60000
 
-/* A quota of 8 cpu; `long` holds 6 of them until an hour has passed, and it is one minute past. */
-static void given_a_long_one(struct scenario *s, const char *options)
-{
-    given_node(s, "n1", "cpu=16");
-    given_queue(s, "q", options);
-    given_job(s, "long", "q", "pods=6 cpu=1 max-runtime=60m");
-    scenario_start(s);
-    gang_starts(s, "long", "n1 n1 n1 n1 n1 n1");
-    at(s, MINUTE);
-}
-
-static int64_t start_of(struct scenario *s, const char *job)
-{
-    int64_t start_ms = likely_start_ms(s, job);
-    return start_ms < 0 ? start_ms : start_ms / MINUTE;
-}
-
 /* -- nodes and devices --------------------------------------------------------------------------
  */
 
@@ -176,8 +159,8 @@ static void two_heads_are_kept_apart(void **state)
     gang_starts(s, "long", "n1 n1 n1 n1 n1 n1");
     given_job(s, "head-a", "a", "pods=8 cpu=1 max-runtime=30m");
     given_job(s, "head-b", "b", "pods=8 cpu=1");
-    check_i64(start_of(s, "head-a"), 60);
-    check_i64(start_of(s, "head-b"), 90);
+    check_i64(likely_start_minute(s, "head-a"), 60);
+    check_i64(likely_start_minute(s, "head-b"), 90);
     given_job(s, "between", "b", "pods=1 cpu=1 max-runtime=80m");
     expect_state(s, "between", "Pending ReservedForOther");
     given_job(s, "before-both", "b", "pods=1 cpu=1 max-runtime=50m");
@@ -221,7 +204,7 @@ static void it_is_the_same_after_a_restart(void **state)
         restart(s, i == 0 ? WITH_ADMISSIONS : WITHOUT_ADMISSIONS);
         expect_state(s, "head", "Pending QuotaExhausted");
         expect_state(s, "too-long", "Pending ReservedForOther");
-        check_i64(start_of(s, "head"), 60);
+        check_i64(likely_start_minute(s, "head"), 60);
     }
     given_job(s, "in-time", "q", "pods=2 cpu=1 max-runtime=40m");
     expect_state(s, "in-time", "Admitted");
@@ -248,13 +231,13 @@ static void the_time_is_worked_out_anew(void **state)
     struct scenario *s = *state;
     given_a_long_one(s, "cpu=8 strategy=Backfill");
     given_job(s, "head", "q", "pods=8 cpu=1");
-    check_i64(start_of(s, "head"), 60);
+    check_i64(likely_start_minute(s, "head"), 60);
     given_job(s, "hole", "q", "pods=2 cpu=1 max-runtime=10m");
     gang_starts(s, "hole", "n1 n1");
     at(s, 2 * MINUTE);
     job_finishes(s, "long");
     at(s, 3 * MINUTE);
-    check_i64(start_of(s, "head"), 11);
+    check_i64(likely_start_minute(s, "head"), 11);
     given_job(s, "nine", "q", "pods=2 cpu=1 max-runtime=9m");
     given_job(s, "eight", "q", "pods=2 cpu=1 max-runtime=8m");
     expect_state(s, "nine", "Pending ReservedForOther");

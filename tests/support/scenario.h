@@ -161,6 +161,10 @@ void listing_order(struct scenario *s, uint64_t seed);
 #define LIKELY_UNKNOWN (-1)
 #define LIKELY_NONE    (-2)
 int64_t likely_start_ms(struct scenario *s, const char *job);
+int64_t likely_start_minute(struct scenario *s, const char *job); /* the same in whole minutes */
+/* For Backfill: in queue q, of 8 cpu by `options`, `long` holds 6 until an hour has passed, and it
+ * is one minute past. */
+void given_a_long_one(struct scenario *s, const char *options);
 void expect_trace_at(struct scenario *s, const char *text, const char *file, int line);
 void expect_state_at(struct scenario *s, const char *job, const char *text, const char *file,
                      int line);

@@ -378,3 +378,13 @@ void given_namespace(struct scenario *s, const char *name, const char *labels)
                     STR_ARG(text_str(&text)))
                    .ptr);
 }
+
+void given_a_long_one(struct scenario *s, const char *options)
+{
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", options);
+    given_job(s, "long", "q", "pods=6 cpu=1 max-runtime=60m");
+    scenario_start(s);
+    gang_starts(s, "long", "n1 n1 n1 n1 n1 n1");
+    at(s, 60000);
+}

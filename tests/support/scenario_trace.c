@@ -236,6 +236,12 @@ int64_t likely_start_ms(struct scenario *s, const char *job)
     return start->is_set ? start->ms - SCENARIO_START_MS : LIKELY_NONE;
 }
 
+int64_t likely_start_minute(struct scenario *s, const char *job)
+{
+    int64_t start_ms = likely_start_ms(s, job);
+    return start_ms < 0 ? start_ms : start_ms / 60000;
+}
+
 static struct queue_figures figures_of(struct scenario *s, struct str queue)
 {
     struct queue_figures_list list = core_queue_figures(s->core, &s->arena);

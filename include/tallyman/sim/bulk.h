@@ -91,5 +91,4 @@ bool bulk_is_stuck(const struct bulk *bulk);
 /* How many gangs haven't finished, those to come included. */
 uint32_t bulk_unfinished(const struct bulk *bulk);
 /* Borrowed. */
-const struct driver *bulk_driver(const struct bulk *bulk);
 struct core *bulk_core(const struct bulk *bulk);

@@ -11,7 +11,7 @@
  * - with Tallyman a labelled Job is suspended as it is created, as config/policies has it; without,
  *   the label means nothing and a labelled Job isn't suspended.
  *
- * A test: sim_new(), sim_load() its objects, sim_run_until() or sim_at() to let things happen, then
+ * A test: sim_new(), sim_load() its objects, sim_run_until() to let things happen, then
  * questions and sim_check(). Objects with annotation example.com/submit-after appear that much
  * later. */
 #pragma once
@@ -119,8 +119,6 @@ int64_t sim_run_until(struct sim *sim, int64_t until_ms);
 int64_t sim_now_ms(const struct sim *sim); /* since the start */
 /* When something is due next; INT64_MAX: never again. */
 int64_t sim_next_ms(const struct sim *sim);
-/* Calls `run` at that time (since the start), or now if it is over. `ctx` is borrowed. */
-void sim_at(struct sim *sim, int64_t at_ms, void (*run)(void *ctx, struct sim *sim), void *ctx);
 
 /* Kills the controller and starts it again with nothing but what the API server has. Of its writes
  * on their way, those that `applies_writes` are carried out, the others never arrive. */
@@ -175,4 +173,3 @@ NODISCARD struct rc sim_check(const struct sim *sim, struct err *err);
 /* Borrowed; NULL without Tallyman, and before sim_run_until() is called first: it starts on a
  * cluster that has what was loaded until then. */
 struct core *sim_core(const struct sim *sim);
-const struct driver *sim_driver(const struct sim *sim);
