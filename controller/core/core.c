@@ -8,6 +8,7 @@
 #include "gate.h"
 #include "ghost.h"
 #include "preempt.h"
+#include "trace.h"
 
 #include "tallyman/base/alloc.h"
 
@@ -19,6 +20,7 @@ struct core *core_new(const struct core_options *options)
         core->options.stuck_node_ms = STUCK_NODE_DEFAULT_MS;
     }
     core->read_gang = gang_input_of_job;
+    core->trace = options->traces ? trace_new() : NULL;
     RB_INIT(&core->queue_order);
     RB_INIT(&core->due_queues);
     RB_INIT(&core->node_order);
@@ -75,6 +77,7 @@ void core_free(struct core *core)
         mem_free(name);
     }
     arena_deinit(&core->scratch);
+    trace_free(core->trace);
     mem_free(core);
 }
 
@@ -309,6 +312,7 @@ struct rc core_step(struct core *core, const struct event *event, struct effects
 {
     assert(core->out == NULL && "steps don't nest");
     arena_reset(&core->scratch);
+    trace_begin(core->trace);
     core->cost = (struct core_cost){.gangs_visited = 0};
     core->now_ms = event->now_ms > core->now_ms ? event->now_ms : core->now_ms;
     bookings_step(core);

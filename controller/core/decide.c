@@ -2,6 +2,7 @@
  * commits, goes on. No snapshot: an admission is charged before the next gang is looked at. */
 #include "order.h"
 #include "preempt.h"
+#include "trace.h"
 #include "wait.h"
 
 #include <assert.h>
@@ -70,6 +71,7 @@ static void take_next(struct core *core, struct shape *shape)
     struct queue_state *queue = shape->queue;
     bool is_strict = queue_is_strict(queue);
     if (is_strict && queue->blocker != NULL && gang_compare_order(gang, queue->blocker) > 0) {
+        trace_look(core, gang, LOOK_BLOCKED, NULL);
         waits_link(shape);
         return; /* it was the head when it was woken, and one that came in since blocks it */
     }
@@ -82,6 +84,7 @@ static void take_next(struct core *core, struct shape *shape)
         room_wait(core, shape);
         preempt_park(core, shape, false);
         waits_clear(shape);
+        trace_look(core, gang, LOOK_ADMITTED, NULL);
         patch_admit(core, gang, &evaluation);
         if (is_strict) {
             strict_go_on(core, queue);
@@ -91,9 +94,11 @@ static void take_next(struct core *core, struct shape *shape)
         return;
     }
     if (is_preempting) {
+        trace_look(core, gang, LOOK_PREEMPTS, NULL);
         is_strict ? strict_go_on(core, queue) : ready_add(core, shape);
         return;
     }
+    trace_look(core, gang, LOOK_WAITS, &evaluation.verdict);
     shape->judged_in = core->pass;
     park(core, shape, &evaluation);
     preempt_park(core, shape, preempt_may(queue, evaluation.verdict.reason));
@@ -134,6 +139,8 @@ void decide(struct core *core)
             ready_remove(core, shape);
             arena_reset(&core->scratch);
             if (shape_is_still_short(shape)) {
+                trace_look(core, RB_MIN(shape_gang_tree, &shape->gangs), LOOK_SHORT,
+                           &shape->verdict);
                 waits_link(shape);
             } else {
                 take_next(core, shape);

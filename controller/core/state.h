@@ -364,6 +364,7 @@ struct core {
     bool has_restored;     /* and what a restart interrupted is taken up */
     struct arena scratch;  /* reset before each step */
     struct effects *out;   /* of the step that runs; NULL between steps */
+    struct trace *trace;   /* owned; NULL: nobody asks */
 
     struct resource_name *resource_names;
     struct queue_state *queues;

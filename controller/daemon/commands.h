@@ -10,3 +10,7 @@ int command_replay(int argc, char **argv);
 
 /* "1.0.0-beta" and the like; static. */
 const char *tallyman_version(void);
+/* The linker's id of this very program, as hexadecimal digits; "unknown" where it gave none.
+ * Static.
+ */
+const char *tallyman_build(void);

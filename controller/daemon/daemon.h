@@ -63,6 +63,7 @@ struct daemon {
     struct http_server *http;
     struct telemetry telemetry;
     FILE *journal;
+    uint64_t journal_lost; /* lines that the store couldn't take since the last one it took */
     uv_timer_t wake_timer;
     uv_timer_t flush_timer;
     uv_timer_t start_timer;
@@ -107,6 +108,8 @@ void store_port_persist(void *ctx, struct str gang_uid, const struct gang_memory
 void store_port_ledger(void *ctx, const struct effect *effect);
 /* A line of the journal, to the store and to the file. */
 void store_port_journal(struct daemon *daemon, int64_t now_ms, struct str line);
+/* Marks that this process begins, with a core that knows nothing. */
+void store_port_journal_start(struct daemon *daemon);
 void store_port_flush(struct daemon *daemon);
 
 /* -- telemetry.c -- */

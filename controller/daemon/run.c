@@ -136,6 +136,7 @@ static void begin(struct daemon *daemon)
         log_line(&daemon->log, LOG_ERROR, "the store can't be opened; going on without history",
                  fields);
     }
+    store_port_journal_start(daemon);
     uv_timer_start(&daemon->flush_timer, on_flush, DAEMON_FLUSH_MS, DAEMON_FLUSH_MS);
     leader_open(daemon);
     kube_port_open_informers(daemon);
@@ -329,10 +330,14 @@ static struct rc open_journal(struct daemon *daemon, struct err *err)
     if (daemon->options.journal_file == NULL) {
         return RC_SUCCESS;
     }
-    daemon->journal = fopen(daemon->options.journal_file, "a");
+    daemon->journal = fopen(daemon->options.journal_file, "a+");
     if (daemon->journal == NULL) {
         return err_set(err, RC_IO, "--journal %s can't be written: %s",
                        daemon->options.journal_file, strerror(errno));
+    }
+    /* What is appended begins a line of its own, even where a killed process left half a one. */
+    if (fseek(daemon->journal, -1, SEEK_END) == 0 && fgetc(daemon->journal) != '\n') {
+        (void)fputc('\n', daemon->journal);
     }
     return RC_SUCCESS;
 }

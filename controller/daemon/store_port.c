@@ -2,14 +2,17 @@
  * second, so that a burst of events is one transaction. */
 #include "daemon.h"
 
+#include "commands.h"
+
 #include <string.h>
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
-#include "tallyman/base/time_text.h"
+#include "tallyman/driver/journal.h"
 
 #define JOURNAL_LINE_KIND      1
 #define LEDGER_TRANSITION_KIND 1
+#define LOST_LINE_BYTES        128
 
 static void on_health(void *ctx, bool is_degraded, struct str sentence)
 {
@@ -73,7 +76,7 @@ static struct rc batch_take(struct store_batch *batch, enum change_kind kind, st
 
 /* A full batch is committed and the change tried once more; if the disk is so far behind that this
  * fails too, this piece of history is lost. */
-static void add_change(struct daemon *daemon, enum change_kind kind, struct str key,
+static bool add_change(struct daemon *daemon, enum change_kind kind, struct str key,
                        const struct store_record *record)
 {
     struct err err;
@@ -85,8 +88,10 @@ static void add_change(struct daemon *daemon, enum change_kind kind, struct str 
         if (rc_failed(batch_take(daemon->batch, kind, key, record, &err))) {
             struct log_field fields[] = {LOG_STR("error", err_text(&err)), {.key = NULL}};
             log_line(&daemon->log, LOG_DEBUG, "a record of history is lost", fields);
+            return false;
         }
     }
+    return true;
 }
 
 void store_port_persist(void *ctx, struct str gang_uid, const struct gang_memory *memory)
@@ -105,7 +110,7 @@ void store_port_persist(void *ctx, struct str gang_uid, const struct gang_memory
     json_int(writer, memory->evictions);
     json_object_end(writer);
     struct store_record record = {.bytes = json_writer_text(writer)};
-    add_change(daemon, CHANGE_GANG, gang_uid, &record);
+    (void)add_change(daemon, CHANGE_GANG, gang_uid, &record);
     json_writer_free(writer);
 }
 
@@ -140,8 +145,27 @@ void store_port_ledger(void *ctx, const struct effect *effect)
     struct store_record record = {.time_ms = transition->at_ms,
                                   .kind = LEDGER_TRANSITION_KIND,
                                   .bytes = json_writer_text(writer)};
-    add_change(daemon, CHANGE_LEDGER, STR_NONE, &record);
+    (void)add_change(daemon, CHANGE_LEDGER, STR_NONE, &record);
     json_writer_free(writer);
+}
+
+/* A hole in the journal is marked as soon as something can be written again, because what comes
+ * behind it can't be repeated. */
+static void keep_line(struct daemon *daemon, int64_t now_ms, struct str line)
+{
+    struct store_record record = {.time_ms = now_ms, .kind = JOURNAL_LINE_KIND, .bytes = line};
+    if (daemon->journal_lost > 0) {
+        struct arena arena;
+        arena_init_small(&arena, LOST_LINE_BYTES);
+        struct store_record hole = record;
+        hole.bytes = journal_lost_line(&arena, daemon->journal_lost);
+        bool is_marked = add_change(daemon, CHANGE_JOURNAL, STR_NONE, &hole);
+        daemon->journal_lost = is_marked ? 0 : daemon->journal_lost;
+        arena_deinit(&arena);
+    }
+    if (daemon->journal_lost > 0 || !add_change(daemon, CHANGE_JOURNAL, STR_NONE, &record)) {
+        daemon->journal_lost++;
+    }
 }
 
 void store_port_journal(struct daemon *daemon, int64_t now_ms, struct str line)
@@ -153,7 +177,17 @@ void store_port_journal(struct daemon *daemon, int64_t now_ms, struct str line)
         fprintf(daemon->journal, STR_FMT "\n", STR_ARG(line));
     }
     if (daemon->store != NULL) {
-        struct store_record record = {.time_ms = now_ms, .kind = JOURNAL_LINE_KIND, .bytes = line};
-        add_change(daemon, CHANGE_JOURNAL, STR_NONE, &record);
+        keep_line(daemon, now_ms, line);
     }
+}
+
+void store_port_journal_start(struct daemon *daemon)
+{
+    struct arena arena;
+    arena_init(&arena);
+    int64_t now_ms = daemon_now_ms(daemon);
+    store_port_journal(daemon, now_ms,
+                       journal_start_line(&arena, now_ms, str_from_c(tallyman_version()),
+                                          str_from_c(tallyman_build())));
+    arena_deinit(&arena);
 }

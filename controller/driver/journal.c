@@ -58,6 +58,25 @@ struct str journal_event_line(struct arena *arena, const struct event *event)
     return line;
 }
 
+struct str journal_start_line(struct arena *arena, int64_t now_ms, struct str version,
+                              struct str build)
+{
+    struct json_writer *writer = json_writer_new();
+    json_object_start(writer);
+    put_int(writer, "now", now_ms);
+    put(writer, "start", version);
+    put(writer, "build", build);
+    json_object_end(writer);
+    struct str line = arena_copy_str(arena, json_writer_text(writer));
+    json_writer_free(writer);
+    return line;
+}
+
+struct str journal_lost_line(struct arena *arena, uint64_t count)
+{
+    return arena_format(arena, "{\"lost\":%llu}", (unsigned long long)count);
+}
+
 /* -- decisions -------------------------------------------------------------------------------- */
 
 static void describe_patch(struct text *text, const struct effect *effect)
@@ -140,6 +159,9 @@ struct line_head {
     struct str version;
     struct str message;
     struct str decisions;
+    struct str start;
+    struct str build;
+    struct opt_int lost;
 };
 
 static const struct field line_fields[] = {
@@ -152,6 +174,9 @@ static const struct field line_fields[] = {
     {"version", FIELD_STRING, offsetof(struct line_head, version), NULL},
     {"message", FIELD_STRING, offsetof(struct line_head, message), NULL},
     {"decisions", FIELD_STRING, offsetof(struct line_head, decisions), NULL},
+    {"start", FIELD_STRING, offsetof(struct line_head, start), NULL},
+    {"build", FIELD_STRING, offsetof(struct line_head, build), NULL},
+    {"lost", FIELD_INT, offsetof(struct line_head, lost), NULL},
 };
 
 static const struct schema line_schema = {"journal line", sizeof(struct line_head), line_fields,
@@ -192,19 +217,35 @@ static int index_of(const char *const *names, size_t count, struct str name)
     return 0;
 }
 
+/* False: it is an event, if it is a line at all. */
+static bool parse_other(const struct line_head *head, struct journal_line *ret_line)
+{
+    if (str_is_set(head->decisions)) {
+        *ret_line =
+            (struct journal_line){.kind = JOURNAL_DECISION, .decision_text = head->decisions};
+    } else if (str_is_set(head->start) && head->now.is_set) {
+        *ret_line = (struct journal_line){.kind = JOURNAL_START,
+                                          .started_ms = head->now.value,
+                                          .version = head->start,
+                                          .build = head->build};
+    } else if (head->lost.is_set && head->lost.value > 0) {
+        *ret_line = (struct journal_line){.kind = JOURNAL_LOST, .lost_lines = head->lost.value};
+    } else {
+        return false;
+    }
+    return true;
+}
+
 struct rc journal_parse_line(struct arena *arena, struct str line, struct journal_line *ret_line,
                              struct err *err)
 {
     void *value = NULL;
     TRY(decode_json(arena, &line_schema, line, &value, err));
     const struct line_head *head = value;
-    struct journal_line parsed = {.kind = JOURNAL_EVENT};
-    if (str_is_set(head->decisions)) {
-        parsed.kind = JOURNAL_DECISION;
-        parsed.decision_text = head->decisions;
-        *ret_line = parsed;
+    if (parse_other(head, ret_line)) {
         return RC_SUCCESS;
     }
+    struct journal_line parsed = {.kind = JOURNAL_EVENT};
     parsed.event.now_ms = head->now.value;
     int event = index_of(event_names, ARRAY_COUNT(event_names), head->event);
     enum object_kind kind = kind_named(head->kind);

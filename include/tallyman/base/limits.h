@@ -156,14 +156,16 @@
 #define BOOKING_AWAITED_MAX     64    /* ends that are tried one by one */
 #define BOOKING_ROUNDS_MAX      100   /* passes of one step, each woken by a booking */
 #define BOOKING_REFUSALS_MAX    16    /* kinds of gangs that are known to be in the way */
+#define LOOKS_MAX               10000 /* that the trace of one step tells */
 #define BOOKING_REFRESH_MS      10000 /* between two looks at when booked heads start */
 
 /* api: counting */
 #define POD_RESOURCES_MAX 128 /* different resources that one pod may name */
 
 /* daemon */
-#define DAEMON_BATCH_MAX 512 /* changes that the store gets in one batch */
-#define DAEMON_FLUSH_MS  100 /* how long a change may wait for the others of its batch */
+#define DAEMON_BATCH_MAX     512 /* changes that the store gets in one batch */
+#define DAEMON_FLUSH_MS      100 /* how long a change may wait for the others of its batch */
+#define REPLAY_PORTION_BYTES (1024u * 1024) /* of a store's journal, read at once */
 
 /* sim */
 #define SIM_TASKS_AT_ONCE_MAX     1000000 /* at one moment of virtual time */

@@ -156,6 +156,7 @@ struct core_options {
      * positions and the statuses of other kinds aren't written. Decisions are the same. */
     bool is_terse;
     bool gives_advice; /* Admissions tell changes that would start a gang: where people read them */
+    bool traces;       /* core_last_looks() tells what a step looked at */
 };
 
 /* Owned; core_free(). */
@@ -242,6 +243,35 @@ struct core_cost {
 };
 
 struct core_cost core_last_cost(const struct core *core);
+
+/* What came of looking at a gang in a pass. */
+enum look_result {
+    LOOK_ADMITTED = 1,
+    LOOK_PREEMPTS, /* others are stopped for it */
+    LOOK_WAITS,    /* `reason` and `message` say why */
+    LOOK_BLOCKED,  /* behind the head of a StrictFIFO queue */
+    LOOK_SHORT,    /* what came free went to those in front of it: as it was */
+};
+
+/* One gang, standing for all of its queue that ask the same. */
+struct look {
+    struct str namespace_name;
+    struct str name;
+    struct str queue;
+    enum look_result result;
+    enum reason reason;
+    struct str message;
+};
+
+struct look_list {
+    struct look *items; /* in the order of looking; LOOKS_MAX at most */
+    uint32_t count;
+    uint32_t left_out; /* further ones */
+};
+
+/* Of the last step of a core that traces, else empty. Borrowed from the core until its next step.
+ */
+struct look_list core_last_looks(const struct core *core);
 
 struct cell_figures {
     struct str flavor;
