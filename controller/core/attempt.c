@@ -129,14 +129,14 @@ void attempt_name_set(const struct attempt *attempt, uint32_t s, struct verdict 
     }
 }
 
-static int32_t group_of(const struct queue *queue, struct str resource)
+static int32_t group_of(const struct core *core, const struct queue *queue, struct str resource)
 {
     const struct resource_group_list *groups = &queue->spec.resource_groups;
     for (uint32_t g = 0; g < groups->count; g++) {
         for (uint32_t f = 0; f < groups->items[g].flavors.count; f++) {
             const struct quota_resource_list *listed = &groups->items[g].flavors.items[f].resources;
             for (uint32_t r = 0; r < listed->count; r++) {
-                if (str_eq(listed->items[r].name, resource)) {
+                if (str_eq(account_of(core, listed->items[r].name), resource)) {
                     return (int32_t)g;
                 }
             }
@@ -156,7 +156,7 @@ static struct verdict find_groups(struct attempt *attempt, struct set_attempt *s
     struct str mode = attempt->object->spec.undeclared_resources;
     for (uint32_t i = 0; i < set->demand_count; i++) {
         struct quota_demand *demand = &set->demands[i];
-        demand->group = group_of(attempt->object, demand->resource);
+        demand->group = group_of(attempt->core, attempt->object, demand->resource);
         if (demand->group >= 0) {
             uint32_t g = 0;
             while (g < set->group_count && set->groups[g] != demand->group) {
@@ -174,7 +174,8 @@ static struct verdict find_groups(struct attempt *attempt, struct set_attempt *s
                 REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG,
                 arena_format(&attempt->core->scratch,
                              "asks for " STR_FMT ", which no flavor of queue " STR_FMT " lists",
-                             STR_ARG(demand->resource), STR_ARG(attempt->shape->queue->name)));
+                             STR_ARG(pod_set_asked_text(attempt->core, set->set, demand->resource)),
+                             STR_ARG(attempt->shape->queue->name)));
         }
     }
     return verdict_say(REASON_NONE, 0, STR_NONE);

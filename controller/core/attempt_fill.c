@@ -38,20 +38,42 @@ static void fill_claims(struct attempt *attempt, struct reserve_request *request
     request->claims = claims;
 }
 
+/* What is asked for by other names than the account's is charged name by name, so that the record
+ * holds what the pods ask. */
+static int64_t fill_extended(const struct pod_set *set, const struct charge *whole,
+                             struct charge_list *charges)
+{
+    int64_t left = whole->amount;
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        const struct device_demand *device = &set->devices[i];
+        if (str_is_set(device->resource) && str_eq(device->profile->class_name, whole->resource)) {
+            charges->items[charges->count] = *whole;
+            charges->items[charges->count].asked = device->resource;
+            charges->items[charges->count++].amount = device->count < left ? device->count : left;
+            left -= charges->items[charges->count - 1].amount;
+        }
+    }
+    return left;
+}
+
 static void fill_set(struct attempt *attempt, const struct set_attempt *set,
                      struct reserved_set *reserved)
 {
     reserved->name = set->set->name;
     reserved->count = set->count;
-    reserved->per_pod.items =
-        ARENA_ARRAY(&attempt->core->scratch, struct charge, set->demand_count + 1);
+    reserved->per_pod.items = ARENA_ARRAY(&attempt->core->scratch, struct charge,
+                                          set->demand_count + set->set->device_count + 1);
     for (uint32_t i = 0; i < set->demand_count; i++) {
         const struct quota_demand *demand = &set->demands[i];
-        if (demand->group >= 0 && demand->per_pod > 0) {
-            reserved->per_pod.items[reserved->per_pod.count++] =
-                (struct charge){.flavor = attempt_flavor(attempt, set, demand)->name,
+        if (demand->group < 0) {
+            continue;
+        }
+        struct charge charge = {.flavor = attempt_flavor(attempt, set, demand)->name,
                                 .resource = demand->resource,
                                 .amount = demand->per_pod};
+        charge.amount = fill_extended(set->set, &charge, &reserved->per_pod);
+        if (charge.amount > 0) {
+            reserved->per_pod.items[reserved->per_pod.count++] = charge;
         }
     }
 }

@@ -7,8 +7,8 @@ static struct verdict quota_short(struct attempt *attempt, const struct quota_de
 {
     struct arena *arena = &attempt->core->scratch;
     const struct quota_node *node = &attempt->shape->queue->node;
-    struct str name = demand->resource;
-    const struct quota_cell *cell = quota_cell_find(node, flavor, name);
+    const struct quota_cell *cell = quota_cell_find(node, flavor, demand->resource);
+    struct str name = cell == NULL ? demand->resource : cell_name(cell);
     int64_t nominal = cell == NULL ? 0 : cell->nominal;
     struct str asked_text = resource_amount_format(arena, name, i128_clamp(asked));
     struct str free_text = resource_amount_format(arena, name, i128_clamp(available));
@@ -22,7 +22,7 @@ static struct verdict quota_short(struct attempt *attempt, const struct quota_de
                                         STR_ARG(free_text), STR_ARG(nominal_text),
                                         STR_ARG(flavor)));
     }
-    if (quota_hits_borrowing_limit(node, flavor, name, asked)) {
+    if (quota_hits_borrowing_limit(node, flavor, demand->resource, asked)) {
         return verdict_say(REASON_BORROWING_LIMIT, WAIT_QUOTA,
                            arena_format(arena,
                                         "needs " STR_FMT " " STR_FMT " at once; queue " STR_FMT
@@ -48,13 +48,14 @@ static struct verdict quota_verdict(struct attempt *attempt, const struct quota_
 {
     struct arena *arena = &attempt->core->scratch;
     const struct quota_node *node = &attempt->shape->queue->node;
-    struct str name = demand->resource;
-    i128 potential = quota_potential(node, flavor, name);
+    i128 potential = quota_potential(node, flavor, demand->resource);
     struct verdict verdict;
     if (attempt->is_silent) {
         verdict = verdict_say(asked > potential ? REASON_NEVER_FITS : REASON_QUOTA_EXHAUSTED,
                               WAIT_QUOTA, STR_NONE);
     } else if (asked > potential) {
+        const struct quota_cell *cell = quota_cell_find(node, flavor, demand->resource);
+        struct str name = cell == NULL ? demand->resource : cell_name(cell);
         const char *whose = node->parent == NULL ? "has a quota of" : "can have at most";
         verdict = verdict_say(
             REASON_NEVER_FITS, WAIT_CONFIG,
@@ -69,7 +70,7 @@ static struct verdict quota_verdict(struct attempt *attempt, const struct quota_
         verdict = quota_short(attempt, demand, flavor, asked, available);
     }
     verdict.flavor = flavor;
-    verdict.resource = name;
+    verdict.resource = demand->resource;
     verdict.asked = i128_clamp(asked);
     verdict.free = i128_clamp(available);
     return verdict;

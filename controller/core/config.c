@@ -78,6 +78,7 @@ static void tell_shapes(struct core *core, enum object_kind kind, const struct o
 static void tell_all(struct core *core, enum object_kind kind, const struct object_meta *object)
 {
     if (kind == KIND_DEVICE_CLASS) {
+        extended_class_changed(core);
         profiles_class_changed(core, object->name);
     } else if (kind == KIND_PRIORITY_CLASS) {
         struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);

@@ -55,6 +55,7 @@ void core_free(struct core *core)
     claims_free(core);
     reaches_forget(core); /* there may be one without any node */
     profiles_free(core);
+    extended_free(core);
     nodes_free(core);
     queues_free(core);
     flavors_free(core);

@@ -50,10 +50,10 @@ static void fill_flavors(const struct charge_list *charges, struct arena *arena,
 {
     flavors->items = ARENA_ARRAY(arena, struct string_pair, charges->count + 1);
     for (uint32_t i = 0; i < charges->count; i++) {
-        if (!str_is_set(string_map_find(flavors, charges->items[i].resource))) {
-            flavors->items[flavors->count++] =
-                (struct string_pair){arena_copy_str(arena, charges->items[i].resource),
-                                     arena_copy_str(arena, charges->items[i].flavor)};
+        struct str asked = charge_asked(&charges->items[i]);
+        if (!str_is_set(string_map_find(flavors, asked))) {
+            flavors->items[flavors->count++] = (struct string_pair){
+                arena_copy_str(arena, asked), arena_copy_str(arena, charges->items[i].flavor)};
         }
     }
 }

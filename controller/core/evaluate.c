@@ -92,14 +92,9 @@ static struct verdict check_queue(struct core *core, const struct shape *shape)
         return verdict_say(REASON_QUEUE_NOT_FOUND, WAIT_CONFIG,
                            arena_format(arena, "there is no Queue " STR_FMT, STR_ARG(name)));
     }
-    if (shape->queue->node.is_in_cycle) {
-        return verdict_say(
-            REASON_INVALID, WAIT_CONFIG,
-            arena_format(arena,
-                         "the cohorts above queue " STR_FMT
-                         " form a cycle, or are more than %d deep; correct spec.parentName "
-                         "of one of them",
-                         STR_ARG(name), QUOTA_DEPTH_MAX));
+    struct str trouble = quota_trouble(&shape->queue->node, arena);
+    if (str_is_set(trouble)) {
+        return verdict_say(REASON_INVALID, WAIT_CONFIG, trouble);
     }
     if (object->meta.deletion_timestamp.is_set) {
         return verdict_say(

@@ -210,21 +210,46 @@ static struct measured walk_devices(struct core *core, const struct pod_demand *
     return measured;
 }
 
+/* An extended resource: of the device plugins where there are some, else devices. */
+static struct measured walk_extended(struct core *core, const struct pod_demand *demand,
+                                     const struct device_demand *device)
+{
+    struct measured measured = {.largest = -1};
+    struct node_state *node;
+    RB_FOREACH (node, node_tree, &core->node_order) {
+        if (node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
+            continue;
+        }
+        bool is_offered = node_offers(node, device->resource);
+        i128 free = is_offered ? node_room(core, node, device->resource)
+                               : node_free_devices(core, device->profile, node);
+        i128 here = is_offered ? vector_get(&node->capacity, device->resource)
+                               : node_count_devices(core, device->profile, node);
+        free = free > 0 ? free : 0;
+        measured.free += free;
+        measured.largest_free = free > measured.largest_free ? free : measured.largest_free;
+        measured.capacity += here;
+        measured.largest = here > measured.largest ? here : measured.largest;
+    }
+    return measured;
+}
+
 static void measure_class(struct core *core, const struct pod_demand *demand,
                           const struct device_demand *device, int64_t count,
                           struct fit_result *result)
 {
     struct measured measured;
-    if (!measure_in_reach(core, demand, STR_NONE, device->profile, &measured)) {
-        measured = walk_devices(core, demand, device->profile);
+    if (!measure_in_reach(core, demand, device->resource, device->profile, &measured)) {
+        measured = str_is_set(device->resource) ? walk_extended(core, demand, device)
+                                                : walk_devices(core, demand, device->profile);
     }
+    struct str name = demand_asked(device);
     int64_t asked = sat_mul(device->count, count);
     int64_t free = i128_clamp(measured.free);
-    note_apart(result, device->profile->class_name, device->count, free,
-               i128_clamp(measured.largest_free));
+    note_apart(result, name, device->count, free, i128_clamp(measured.largest_free));
     bool is_too_large = measured.largest >= 0 && measured.largest < device->count;
     if ((free < asked || is_too_large) && !result->is_too_large) {
-        result->short_of = device->profile->class_name;
+        result->short_of = name;
         result->asked = asked;
         result->free = free;
         result->capacity = i128_clamp(measured.capacity);

@@ -262,7 +262,7 @@ static int64_t node_plain_slots(const struct core *core, const struct pod_demand
                                 const struct node_state *node, int64_t want)
 {
     i128 slots = node_room(core, node, STR(RESOURCE_PODS));
-    const struct vector *per_pod = &demand->set->per_pod;
+    const struct vector *per_pod = &pod_set_on(demand->set, node)->per_pod;
     for (uint32_t i = 0; i < per_pod->count; i++) {
         i128 room = node_room(core, node, per_pod->items[i].resource) / per_pod->items[i].value;
         slots = room < slots ? room : slots;
@@ -272,11 +272,11 @@ static int64_t node_plain_slots(const struct core *core, const struct pod_demand
     return slots < want ? i128_clamp(slots) : want;
 }
 
-static bool has_failing_selector(struct core *core, const struct pod_demand *demand,
+static bool has_failing_selector(struct core *core, const struct pod_set *set,
                                  struct node_state *node)
 {
-    for (uint32_t i = 0; i < demand->set->device_count; i++) {
-        if (node_free_devices(core, demand->set->devices[i].profile, node) == INT64_MIN) {
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        if (node_free_devices(core, set->devices[i].profile, node) == INT64_MIN) {
             return true;
         }
     }
@@ -295,13 +295,13 @@ void node_plan_pods(struct core *core, struct node_state *node, const struct pod
 int64_t node_place(struct core *core, const struct pod_demand *demand, struct node_state *node,
                    int64_t want)
 {
-    const struct pod_set *set = demand->set;
+    const struct pod_set *set = pod_set_on(demand->set, node);
     core->cost.nodes_visited++;
     node_open_plan(core, node);
     bool is_untouched = node->planned.count == 0;
     int64_t slots = node_plain_slots(core, demand, node, want);
     if (set->device_count > 0 && slots > 0) {
-        if (has_failing_selector(core, demand, node)) {
+        if (has_failing_selector(core, set, node) || extended_is_too_large(set)) {
             return 0; /* kube-scheduler gives up on the node, too */
         }
         int64_t taken = 0;
@@ -323,10 +323,11 @@ int64_t node_place(struct core *core, const struct pod_demand *demand, struct no
 
 bool fit_could_hold_one(struct core *core, const struct pod_demand *demand)
 {
-    const struct pod_set *set = demand->set;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        bool holds = node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT;
+        const struct pod_set *set = pod_set_on(demand->set, node);
+        bool holds = node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT &&
+                     !extended_is_too_large(set);
         for (uint32_t i = 0; i < set->per_pod.count && holds; i++) {
             holds = vector_get(&node->capacity, set->per_pod.items[i].resource) >=
                     set->per_pod.items[i].value;
@@ -345,7 +346,7 @@ bool fit_could_hold_one(struct core *core, const struct pod_demand *demand)
 void node_crowd(struct core *core, const struct pod_demand *demand, struct node_state *node,
                 int64_t pods)
 {
-    const struct vector *per_pod = &demand->set->per_pod;
+    const struct vector *per_pod = &pod_set_on(demand->set, node)->per_pod;
     struct str pods_name = resource_find(core, STR(RESOURCE_PODS));
     node_open_plan(core, node);
     struct vector planned = node->planned;

@@ -179,6 +179,7 @@ static bool is_same_set(const struct pod_set *a, const struct pod_set *b)
     }
     for (uint32_t i = 0; i < a->device_count; i++) {
         if (a->devices[i].profile != b->devices[i].profile ||
+            a->devices[i].resource.ptr != b->devices[i].resource.ptr ||
             a->devices[i].count != b->devices[i].count) {
             return false;
         }

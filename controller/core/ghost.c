@@ -43,8 +43,9 @@ static struct str flavor_for(const struct charge_maker *maker, struct str resour
     return STR_NONE;
 }
 
-static void add_charge(struct charge_maker *maker, struct str resource, int64_t amount)
+static void add_charge(struct charge_maker *maker, struct str asked, int64_t amount)
 {
+    struct str resource = account_of(maker->core, asked);
     struct str flavor = flavor_for(maker, resource);
     if (!str_is_set(flavor) || amount <= 0) {
         return;
@@ -57,7 +58,8 @@ static void add_charge(struct charge_maker *maker, struct str resource, int64_t 
     }
     list->items = arena_grow(&maker->core->scratch, list->items, list->count, &maker->capacity,
                              sizeof(struct charge));
-    list->items[list->count++] = (struct charge){flavor, resource, amount};
+    list->items[list->count++] =
+        (struct charge){.flavor = flavor, .resource = resource, .asked = asked, .amount = amount};
 }
 
 /* "gpu.example.com=4 …" of all pods together: so much of it for each, rounded up. */

@@ -1,6 +1,7 @@
 /* internal.h - what the files of controller/core offer each other, file by file. */
 #pragma once
 
+#include "extended.h"
 #include "fit.h"
 #include "gang_set.h"
 #include "state.h"
@@ -21,6 +22,8 @@ struct quota_cell *quota_cell_get(struct quota_node *node, struct str flavor, st
 /* Reads nominal quotas and limits; what isn't listed any more stays while it is used. */
 void quota_node_read(struct core *core, struct quota_node *node,
                      const struct resource_group_list *groups);
+/* Why nothing starts in the queue whatever is free, in the arena; absent: it may. */
+struct str quota_trouble(const struct quota_node *node, struct arena *arena);
 /* Specs have changed: links the trees and sums them up anew, if they have. */
 void quota_relink(struct core *core);
 const struct quota_node *quota_root(const struct quota_node *node);
@@ -190,6 +193,8 @@ void shape_drop(struct core *core, struct shape *shape);
 /* Fills what the fit needs; a problem goes to shape->broken. */
 void shape_resolve(struct core *core, struct shape *shape);
 void shape_unresolve(struct core *core, struct shape *shape);
+/* The shape can't be judged; the first problem stays. */
+void shape_break(struct shape *shape, enum reason reason, struct str message);
 void verdict_drop(struct verdict *verdict);
 
 /* -- ledger.c: who holds what ----------------------------------------------------------------- */
@@ -212,6 +217,10 @@ struct reserve_request {
 void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_request *request);
 void ledger_resize(struct core *core, struct gang *gang, struct reserved_set *set, int64_t count);
 void ledger_release(struct core *core, struct gang *gang);
+/* account_of() tells otherwise now: what is charged moves with it. */
+void ledger_rename(struct core *core);
+/* The resource as the pods ask for it. */
+struct str charge_asked(const struct charge *charge);
 /* The gang that is charged for the claim, or NULL. */
 struct gang *ledger_claim_payer(const struct core *core, struct str claim_key);
 /* What the set of that name holds, or NULL. */

@@ -21,6 +21,7 @@ static struct charge_list charges_own(const struct charge_list *charges)
     for (uint32_t i = 0; i < charges->count; i++) {
         copy.items[i] = (struct charge){.flavor = str_own(charges->items[i].flavor),
                                         .resource = str_own(charges->items[i].resource),
+                                        .asked = str_own(charges->items[i].asked),
                                         .amount = charges->items[i].amount};
         assert(copy.items[i].amount >= 0);
     }
@@ -32,6 +33,7 @@ static void charges_free(struct charge_list *charges)
     for (uint32_t i = 0; i < charges->count; i++) {
         str_drop(&charges->items[i].flavor);
         str_drop(&charges->items[i].resource);
+        str_drop(&charges->items[i].asked);
     }
     mem_free(charges->items);
     *charges = (struct charge_list){.items = NULL};
@@ -197,6 +199,54 @@ void ledger_release(struct core *core, struct gang *gang)
     queue_check_finalizer(core, queue);
     queue_tidy(core, queue);
     gang_mark_unbound(core, gang);
+}
+
+/* -- accounts by other names ------------------------------------------------------------------- */
+
+struct str charge_asked(const struct charge *charge)
+{
+    return str_is_set(charge->asked) ? charge->asked : charge->resource;
+}
+
+/* `times` it is charged; 0: somebody else pays. */
+static void charges_rename(struct core *core, const struct gang *gang, struct charge_list *charges,
+                           int64_t times)
+{
+    struct queue_state *queue = gang->reservation->queue;
+    for (uint32_t i = 0; i < charges->count; i++) {
+        struct charge *charge = &charges->items[i];
+        struct str account = account_of(core, charge_asked(charge));
+        if (str_eq(account, charge->resource)) {
+            continue;
+        }
+        const struct charge_list only = {.items = charge, .count = 1};
+        charges_apply(core, gang, queue, &only, -times);
+        if (str_is_set(charge->asked)) {
+            str_drop(&charge->resource);
+        } else {
+            charge->asked = charge->resource;
+        }
+        charge->resource = str_own(account);
+        charges_apply(core, gang, queue, &only, times);
+        bookings_move(core);
+    }
+}
+
+void ledger_rename(struct core *core)
+{
+    struct gang *gang;
+    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+        struct reservation *reservation = gang->reservation;
+        for (uint32_t s = 0; s < reservation->set_count; s++) {
+            struct reserved_set *set = &reservation->sets[s];
+            charges_rename(core, gang, &set->per_pod, set->count);
+        }
+        for (uint32_t c = 0; c < reservation->claim_count; c++) {
+            struct claim_hold *hold = &reservation->claims[c];
+            bool is_payer = ledger_claim_payer(core, hold->key) == gang;
+            charges_rename(core, gang, &hold->charges, is_payer ? 1 : 0);
+        }
+    }
 }
 
 struct reserved_set *reservation_set(const struct reservation *reservation, struct str name)

@@ -9,7 +9,8 @@ struct queue_state;
 /* What a gang's reservation takes from one account. */
 struct charge {
     struct str flavor;   /* owned */
-    struct str resource; /* owned */
+    struct str resource; /* owned; the account's: of a device the class's name */
+    struct str asked;    /* owned; as the pods ask for it; absent: by the same name */
     int64_t amount;      /* per pod, or of a shared claim as a whole */
 };
 

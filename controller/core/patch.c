@@ -75,7 +75,7 @@ static struct string_map record_flavors(struct core *core, const struct reserve_
     }
     map.items = ARENA_ARRAY(&core->scratch, struct string_pair, room + 1);
     for (uint32_t i = 0; i < reserved->per_pod.count; i++) {
-        map.items[map.count++] = (struct string_pair){reserved->per_pod.items[i].resource,
+        map.items[map.count++] = (struct string_pair){charge_asked(&reserved->per_pod.items[i]),
                                                       reserved->per_pod.items[i].flavor};
     }
     for (uint32_t c = 0; c < reserve->claim_count; c++) {
@@ -98,7 +98,7 @@ static struct resource_list record_requests(struct core *core, const struct char
     for (uint32_t i = 0; i < charges->count; i++) {
         const struct charge *charge = &charges->items[i];
         bool is_milli = resource_is_milli(charge->resource);
-        list.items[i].name = charge->resource;
+        list.items[i].name = charge_asked(charge);
         list.items[i].text =
             arena_format(&core->scratch, "%lld%s", (long long)charge->amount, is_milli ? "m" : "");
         list.items[i].value.nano = (i128)charge->amount * (is_milli ? 1000000 : 1000000000);

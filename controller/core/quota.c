@@ -81,12 +81,30 @@ void quota_node_prune(struct quota_node *node)
     node->cell_count = kept;
 }
 
+/* Of flavors that don't list the same, too. */
+static void quota_node_find_doubled(struct quota_node *node)
+{
+    for (uint32_t i = 0; i < node->cell_count; i++) {
+        const struct quota_cell *cell = &node->cells[i];
+        for (uint32_t j = 0; j < i && cell->is_listed; j++) {
+            const struct quota_cell *other = &node->cells[j];
+            if (other->is_listed && str_eq(other->resource, cell->resource) &&
+                !str_eq(other->listed, cell->listed)) {
+                node->doubled = other->listed;
+                node->doubled_by = cell->listed;
+            }
+        }
+    }
+}
+
 void quota_node_read(struct core *core, struct quota_node *node,
                      const struct resource_group_list *groups)
 {
+    node->doubled = node->doubled_by = STR_NONE;
     for (uint32_t i = 0; i < node->cell_count; i++) {
         struct quota_cell *cell = &node->cells[i];
         cell->is_listed = false;
+        cell->listed = STR_NONE;
         cell->nominal = 0;
         cell->borrowing_limit = cell->lending_limit = QUOTA_UNLIMITED;
     }
@@ -95,18 +113,41 @@ void quota_node_read(struct core *core, struct quota_node *node,
             const struct quota_flavor *flavor = &groups->items[g].flavors.items[f];
             for (uint32_t r = 0; r < flavor->resources.count; r++) {
                 const struct quota_resource *resource = &flavor->resources.items[r];
-                struct quota_cell *cell = quota_cell_get(node, flavor->name, resource->name);
+                struct quota_cell *cell =
+                    quota_cell_get(node, flavor->name, account_of(core, resource->name));
+                struct str name = resource_intern(core, resource->name);
+                if (cell->is_listed) {
+                    node->doubled = cell->listed;
+                    node->doubled_by = name;
+                    continue; /* the first counts, until the spec is corrected */
+                }
+                cell->listed = name;
                 cell->nominal = limit_of(resource, &resource->nominal_quota);
                 cell->nominal = cell->nominal < 0 ? 0 : cell->nominal;
                 cell->borrowing_limit = limit_of(resource, &resource->borrowing_limit);
                 cell->lending_limit = limit_of(resource, &resource->lending_limit);
                 cell->is_listed = true;
-                (void)resource_intern(core, resource->name);
             }
         }
     }
     quota_node_prune(node);
+    quota_node_find_doubled(node);
     core->is_tree_stale = true;
+}
+
+struct str quota_trouble(const struct quota_node *node, struct arena *arena)
+{
+    if (node->is_in_cycle) {
+        return arena_format(arena,
+                            "the cohorts above queue " STR_FMT
+                            " form a cycle, or are more than %d deep; correct spec.parentName "
+                            "of one of them",
+                            STR_ARG(node->name), QUOTA_DEPTH_MAX);
+    }
+    return str_is_set(node->doubled)
+               ? arena_format(arena, "queue " STR_FMT ": " STR_FMT, STR_ARG(node->name),
+                              STR_ARG(doubled_text(arena, node)))
+               : STR_NONE;
 }
 
 /* -- sums ------------------------------------------------------------------------------------- */

@@ -9,7 +9,8 @@ struct queue_state;
 /* The account of one resource in one flavor of a queue. */
 struct quota_cell {
     struct str flavor;   /* owned */
-    struct str resource; /* owned */
+    struct str resource; /* owned; of a device the class's name */
+    struct str listed;   /* as the spec has it, from core.resource_names; absent: it hasn't */
     int64_t nominal;
     int64_t borrowing_limit; /* QUOTA_UNLIMITED: none */
     int64_t lending_limit;   /* QUOTA_UNLIMITED: none */
@@ -33,6 +34,8 @@ struct quota_node {
     struct quota_cell *cells;
     uint32_t cell_count;
     uint32_t cell_capacity;
+    /* Two names in its spec that are one account, from core.resource_names; absent: none are. */
+    struct str doubled, doubled_by;
     uint64_t seen_in;     /* the round of order_next_plain() that has looked at this root */
     uint32_t depth;       /* 0: a root */
     uint32_t height;      /* of the subtree; 0: a queue */

@@ -82,6 +82,7 @@ void reaches_forget_profile(struct core *core, const struct device_profile *prof
         for (uint32_t i = 0; i < reach->column_count; i++) {
             if (reach->columns[i].profile == profile) {
                 reach->columns[i].profile = NULL; /* the column may serve another */
+                reach->columns[i].resource = STR_NONE;
             }
         }
     }
@@ -107,7 +108,7 @@ static int64_t leaf_value(struct core *core, const struct reach *reach,
     if (reach->exclusions[index] != EXCLUDED_COUNT) {
         return NOT_THERE;
     }
-    if (column->profile == NULL) {
+    if (column->profile == NULL || node_offers(node, column->resource)) {
         return i128_clamp(node_room(core, node, column->resource));
     }
     int64_t free = 0;
@@ -208,14 +209,14 @@ void reach_measure_capacity(struct core *core, struct reach *reach, struct reach
             continue;
         }
         struct node_state *node = core->node_index[i];
-        int64_t here = column->profile != NULL
+        int64_t here = column->profile != NULL && !node_offers(node, column->resource)
                            ? node_count_devices(core, column->profile, node)
                            : i128_clamp(vector_get(&node->capacity, column->resource));
         column->capacity_sum += here;
         column->capacity_largest =
             here > column->capacity_largest ? here : column->capacity_largest;
     }
-    if (column->profile != NULL) {
+    if (column->profile != NULL && !str_is_set(column->resource)) {
         column->capacity_sum = devices_everywhere(core, column->profile);
     }
 }
@@ -366,7 +367,8 @@ void reach_find_needs(struct core *core, struct reach *reach, const struct pod_d
     const struct pod_set *set = demand->set;
     *ret_needs = (struct reach_needs){.count = 0};
     for (uint32_t i = 0; i < set->device_count; i++) {
-        add_need(core, reach, STR_NONE, set->devices[i].profile, set->devices[i].count, ret_needs);
+        add_need(core, reach, set->devices[i].resource, set->devices[i].profile,
+                 set->devices[i].count, ret_needs);
     }
     for (uint32_t i = 0; i < set->per_pod.count; i++) {
         add_need(core, reach, set->per_pod.items[i].resource, NULL,

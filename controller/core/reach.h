@@ -20,7 +20,8 @@
 /* One resource, or the devices of one profile. */
 struct reach_column {
     struct str resource;            /* borrowed from core.resource_names; absent: devices */
-    struct device_profile *profile; /* NULL: a resource, or the column is free */
+    struct device_profile *profile; /* NULL: a resource, or the column is free. Both: an extended
+                                       resource, or devices where the node doesn't offer it */
     int64_t *maxima;                /* owned; the tree, its leaves from `leaves` on */
     i128 sum;                       /* free, over the nodes in reach */
     /* What there is, used or not, as it was at `capacity_at`. */

@@ -13,39 +13,43 @@
 
 /* -- after a restart -------------------------------------------------------------------------- */
 
-static void add_charge(struct charge_list *list, struct str flavor, struct str resource,
-                       int64_t amount)
+static void add_charge(const struct core *core, struct charge_list *list,
+                       const struct record_pod_set *record, struct str asked, int64_t amount)
 {
+    struct str flavor = string_map_find(&record->flavors, asked);
+    struct str account = account_of(core, asked);
     if (str_is_set(flavor) && amount > 0) {
         list->items[list->count++] =
-            (struct charge){.flavor = flavor, .resource = resource, .amount = amount};
+            (struct charge){.flavor = flavor,
+                            .resource = account,
+                            .asked = str_eq(account, asked) ? STR_NONE : asked,
+                            .amount = amount};
     }
 }
 
 /* What the record says that one pod of the set was charged. */
-static void charges_of_record(const struct record_pod_set *record, struct charge_list *list)
+static void charges_of_record(const struct core *core, const struct record_pod_set *record,
+                              struct charge_list *list)
 {
     for (uint32_t i = 0; i < record->requests.count; i++) {
         struct str name = record->requests.items[i].name;
-        add_charge(list, string_map_find(&record->flavors, name), name,
+        add_charge(core, list, record, name,
                    resource_amount_from_quantity(name, record->requests.items[i].value, true));
     }
 }
 
 /* A record without amounts: they are what the template asks. */
-static void charges_of_set(const struct record_pod_set *record, const struct pod_set *set,
-                           struct charge_list *list)
+static void charges_of_set(const struct core *core, const struct record_pod_set *record,
+                           const struct pod_set *set, struct charge_list *list)
 {
     for (uint32_t i = 0; i < set->per_pod.count; i++) {
-        struct str name = set->per_pod.items[i].resource;
-        add_charge(list, string_map_find(&record->flavors, name), name,
+        add_charge(core, list, record, set->per_pod.items[i].resource,
                    i128_clamp(set->per_pod.items[i].value));
     }
     for (uint32_t i = 0; i < set->device_count; i++) {
-        struct str name = set->devices[i].profile->class_name;
-        add_charge(list, string_map_find(&record->flavors, name), name, set->devices[i].count);
+        add_charge(core, list, record, demand_asked(&set->devices[i]), set->devices[i].count);
     }
-    add_charge(list, string_map_get(&record->flavors, RESOURCE_PODS), STR(RESOURCE_PODS), 1);
+    add_charge(core, list, record, STR(RESOURCE_PODS), 1);
 }
 
 static void adopt_claim(struct core *core, const struct record_pod_set *record,
@@ -61,8 +65,7 @@ static void adopt_claim(struct core *core, const struct record_pod_set *record,
     charge->key = claim->claim->key;
     charge->charges.items = ARENA_ARRAY(&core->scratch, struct charge, claim->request_count + 1);
     for (uint32_t i = 0; i < claim->request_count; i++) {
-        struct str name = claim->requests[i].profile->class_name;
-        add_charge(&charge->charges, string_map_find(&record->flavors, name), name,
+        add_charge(core, &charge->charges, record, claim->requests[i].profile->class_name,
                    claim->requests[i].count);
     }
 }
@@ -95,9 +98,9 @@ static void adopt_set(struct core *core, const struct gang *gang,
     reserved->count = record->count.value;
     reserved->per_pod.items = ARENA_ARRAY(&core->scratch, struct charge, room);
     if (record->requests.count > 0) {
-        charges_of_record(record, &reserved->per_pod);
+        charges_of_record(core, record, &reserved->per_pod);
     } else if (set != NULL) {
-        charges_of_set(record, set, &reserved->per_pod);
+        charges_of_set(core, record, set, &reserved->per_pod);
     }
 }
 

@@ -80,6 +80,7 @@ static void demands_drop(struct core *core, struct device_demand *demands, uint3
 
 static void pod_set_clear(struct core *core, struct pod_set *set)
 {
+    pod_set_drop_variants(set);
     vector_clear(&set->per_pod);
     mem_free(set->tolerations.items);
     set->tolerations = (struct toleration_list){.items = NULL};
@@ -150,8 +151,7 @@ void shape_unresolve(struct core *core, struct shape *shape)
     wake_shape(core, shape);
 }
 
-/* The first problem stays. */
-static void shape_break(struct shape *shape, enum reason reason, struct str message)
+void shape_break(struct shape *shape, enum reason reason, struct str message)
 {
     if (shape->broken.reason == REASON_NONE) {
         shape->broken.reason = reason;
@@ -286,6 +286,9 @@ static void pod_set_read_requests(struct core *core, struct pod_set *set,
         return;
     }
     for (uint32_t i = 0; i < amounts.count; i++) {
+        if (pod_set_take_extended(core, set, &amounts.items[i])) {
+            continue;
+        }
         struct str name = resource_find(core, amounts.items[i].resource);
         if (!str_is_set(name)) {
             shape_break(set->shape, REASON_NO_MATCHING_FLAVOR,
@@ -394,6 +397,7 @@ static void pod_set_resolve(struct core *core, struct pod_set *set)
             pod_set_add_claim(core, set, claims->items[i].resource_claim_name);
         }
     }
+    pod_set_make_variants(core, set);
 }
 
 void shape_resolve(struct core *core, struct shape *shape)

@@ -119,6 +119,8 @@ struct named_object {
 struct device_demand {
     struct device_profile *profile; /* counted in its `users` */
     int64_t count;                  /* devices per pod, or per claim */
+    struct str resource; /* borrowed from core.resource_names; the extended resource by which it is
+                            asked for, see extended.h; absent: by a claim */
 };
 
 struct shared_claim_demand {
@@ -159,8 +161,9 @@ struct pod_set {
     struct vector per_pod;              /* cpu, memory, …, without pods; plain requests only */
     struct string_map node_selector;    /* borrowed from spec or the runtime class */
     struct toleration_list tolerations; /* owned array; the spec's and the runtime class's */
-    struct device_demand *devices;      /* per pod, by claim template */
+    struct device_demand *devices;      /* per pod, by claim template or extended resource */
     uint32_t device_count;
+    struct pod_set *variants;           /* owned; see pod_set_on(); NULL: the same on all nodes */
     struct shared_claim_demand *claims; /* named claims */
     uint32_t claim_count;
 };
@@ -393,6 +396,7 @@ struct core {
     struct claim_state *claims;
     struct held_claim *held_claims;
     struct device_profile *profiles;
+    struct extended_name *extended; /* extended.h */
     /* How the sets of a gang are read from its object; see gang_input.h. */
     struct rc (*read_gang)(struct arena *arena, const struct job *job, struct gang_input *ret_input,
                            struct err *err);

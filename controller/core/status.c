@@ -81,6 +81,10 @@ static struct condition_list queue_conditions(const struct core *core, struct ar
                                             "another in spec.resourceGroups",
                                             STR_ARG(missing)));
     }
+    if (str_is_set(queue->node.doubled)) {
+        return ready_condition(core, arena, old, &object->meta, false, "Invalid",
+                               doubled_text(arena, &queue->node));
+    }
     struct str unsupported = queue_unsupported(arena, &object->spec);
     if (unsupported.len > 0) {
         return ready_condition(core, arena, old, &object->meta, true, "PartlySupported",
@@ -91,6 +95,24 @@ static struct condition_list queue_conditions(const struct core *core, struct ar
     }
     return ready_condition(core, arena, old, &object->meta, true, "Ready",
                            STR("the queue admits gangs"));
+}
+
+static struct condition_list cohort_conditions(const struct core *core, struct arena *arena,
+                                               const struct cohort_state *cohort)
+{
+    const struct object_meta *meta = &cohort->object->meta;
+    const struct condition_list *old = &cohort->object->status.conditions;
+    if (cohort->node.is_in_cycle) {
+        return ready_condition(core, arena, old, meta, false, "Cycle",
+                               STR("the cohorts above it form a cycle, or are too many; nothing is "
+                                   "admitted below it"));
+    }
+    if (str_is_set(cohort->node.doubled)) {
+        return ready_condition(core, arena, old, meta, false, "Invalid",
+                               doubled_text(arena, &cohort->node));
+    }
+    return ready_condition(core, arena, old, meta, true, "Ready",
+                           STR("queues below it share its quota"));
 }
 
 /* -- figures ---------------------------------------------------------------------------------- */
@@ -113,7 +135,7 @@ static struct usage_flavor_list usage_list(struct arena *arena, const struct quo
         }
         struct usage_resource_list *resources = &list.items[f].resources;
         resources->items[resources->count++] = (struct usage_resource){
-            .name = arena_copy_str(arena, cell->resource),
+            .name = arena_copy_str(arena, cell_name(cell)),
             .nominal = resource_amount_format(arena, cell->resource, i128_clamp(cell->subtree)),
             .used = resource_amount_format(arena, cell->resource, i128_clamp(cell->used))};
     }
@@ -133,7 +155,7 @@ static struct str dominant_usage(struct arena *arena, const struct quota_node *n
         return STR_NONE;
     }
     return arena_format(
-        arena, STR_FMT " " STR_FMT "/" STR_FMT, STR_ARG(top->resource),
+        arena, STR_FMT " " STR_FMT "/" STR_FMT, STR_ARG(cell_name(top)),
         STR_ARG(resource_amount_format(arena, top->resource, i128_clamp(top->used))),
         STR_ARG(resource_amount_format(arena, top->resource, i128_clamp(top->subtree))));
 }
@@ -209,15 +231,7 @@ static bool cohort_content(struct core *core, struct str name, struct arena *are
     struct cohort *content = &ret_content->cohort;
     *content = (struct cohort){.meta.name = arena_copy_str(arena, name)};
     content->status.observed_generation = cohort->object->meta.generation;
-    const struct object_meta *meta = &cohort->object->meta;
-    const struct condition_list *old = &cohort->object->status.conditions;
-    content->status.conditions =
-        cohort->node.is_in_cycle
-            ? ready_condition(core, arena, old, meta, false, "Cycle",
-                              STR("the cohorts above it form a cycle, or are too many; nothing is "
-                                  "admitted below it"))
-            : ready_condition(core, arena, old, meta, true, "Ready",
-                              STR("queues below it share its quota"));
+    content->status.conditions = cohort_conditions(core, arena, cohort);
     content->status.usage = dominant_usage(arena, &cohort->node);
     content->status.flavors = usage_list(arena, &cohort->node);
     return hash_changed(kind_info(KIND_COHORT)->schema, content, &cohort->status_hash);
