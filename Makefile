@@ -10,7 +10,7 @@ SOURCES    = $(shell find api controller include tests -name '*.[ch]')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-model check bench format \
-        tidy cov fuzz clean
+        tidy cov fuzz reproducible sbom clean
 
 # $(call cmake_build,PRESET,TARGETS): configured once, then only what changed.
 define cmake_build
@@ -91,6 +91,14 @@ fuzz: ## build the fuzz targets for libFuzzer, in BUILD_DIR/fuzz
 	$(call need,clang,clang)
 	$(call cmake_build,fuzz,)
 	@ls $(BUILD_DIR)/fuzz/fuzz_*
+
+reproducible: ## build the committed source twice and compare the programs
+	@cmake/deps build
+	@cmake/reproducible
+
+sbom: build ## write what the program is made of (SPDX), beside it
+	@cmake/sbom $(BIN) > $(BIN).spdx.json
+	@echo $(BIN).spdx.json
 
 clean: ## remove what was built
 	@rm -rf $(BUILD_DIR)

@@ -49,6 +49,9 @@ if(TALLYMAN_COVERAGE)
 endif()
 
 if(TALLYMAN_HARDEN)
+    # Two builds of one source are the same bytes, wherever they were made.
+    target_compile_options(tallyman_flags INTERFACE
+        -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build)
     target_compile_options(tallyman_flags INTERFACE
         -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection)
     target_link_options(tallyman_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)

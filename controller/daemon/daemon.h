@@ -1,8 +1,8 @@
 /* daemon.h - the controller as a process: one loop, one core, and the real ports around them.
  *
  * run.c starts and stops it, leader.c lets one replica of several decide, kube_port.c carries
- * writes to the API server and events from it, store_port.c keeps the journal and the ledger,
- * telemetry.c counts and logs. */
+ * writes to the API server and events from it, http_port.c says how it is, store_port.c keeps the
+ * journal and the ledger, telemetry.c counts and logs. */
 #pragma once
 
 #include <stdio.h>
@@ -19,10 +19,12 @@
 #include "tallyman/store/store.h"
 
 struct daemon_options {
-    struct str kubeconfig;      /* absent: KUBECONFIG, the pod's account, ~/.kube/config */
-    struct str context;         /* absent: the current one */
-    struct str store_dir;       /* absent: nothing is kept */
-    struct str http_listen;     /* absent: no HTTP */
+    struct str kubeconfig;            /* absent: KUBECONFIG, the pod's account, ~/.kube/config */
+    struct str context;               /* absent: the current one */
+    struct str store_dir;             /* absent: nothing is kept */
+    struct str http_listen;           /* absent: no HTTP */
+    const char *tls_certificate_file; /* NULL with tls_key_file: made at the start */
+    const char *tls_key_file;
     bool is_alone;              /* no leader election */
     struct str lease_namespace; /* absent: tallyman-system */
     struct str identity;        /* absent: host name and a random part */
@@ -61,6 +63,7 @@ struct daemon {
     struct store *store;
     struct store_batch *batch; /* what the next commit takes */
     struct http_server *http;
+    struct kube_access *access; /* who may read what `http` serves; NULL without it */
     struct telemetry telemetry;
     FILE *journal;
     uint64_t journal_lost; /* lines that the store couldn't take since the last one it took */
@@ -100,6 +103,11 @@ void kube_port_lead(struct daemon *daemon);
 
 void kube_port_write(void *ctx, const struct driver_write *write); /* ctx: struct daemon */
 void kube_port_open_informers(struct daemon *daemon);
+
+/* -- http_port.c -- */
+
+NODISCARD struct rc http_port_open(struct daemon *daemon, struct err *err);
+void http_port_free(struct daemon *daemon); /* once the client and the server are closed */
 
 /* -- store_port.c -- */
 

@@ -23,7 +23,12 @@ static const char usage[] =
     "                         then ~/.kube/config\n"
     "      --context NAME     a context of it (default: the current one)\n"
     "      --store DIR        keeps history there: ledger and decision journal\n"
-    "      --http ADDR        serves /healthz, /readyz and /metrics, e.g. 127.0.0.1:8080\n"
+    "      --http ADDR        serves /healthz, /readyz and /metrics, e.g. 127.0.0.1:8080; by TLS\n"
+    "                         and, but for health, to those with a token that may get the path,\n"
+    "                         unless ADDR is loopback and no certificate is given\n"
+    "      --tls-cert-file FILE  PEM, read again when it changes (default: a certificate that\n"
+    "                         is made at the start, signed by nobody)\n"
+    "      --tls-private-key-file FILE  its key\n"
     "      --identity NAME    of this replica in the Lease; unique (default: host name and a\n"
     "                         random part)\n"
     "      --lease-namespace NS  where the Lease `tallyman` is (default: tallyman-system)\n"
@@ -186,13 +191,6 @@ static void ask_cluster_id(struct daemon *daemon)
     (void)kube_get(daemon->client, &target, (struct kube_done){on_cluster_id, daemon});
 }
 
-static bool http_is_ready(void *ctx, struct str *ret_sentence)
-{
-    struct daemon *daemon = ctx;
-    *ret_sentence = daemon->is_ready ? STR("ok") : STR("not all kinds are listed yet");
-    return daemon->is_ready;
-}
-
 /* -- stop ---------------------------------------------------------------------------------------
  */
 
@@ -309,22 +307,6 @@ static struct rc open_client(struct daemon *daemon, struct err *err)
     return kube_client_open(&options, &daemon->client, err);
 }
 
-static struct rc open_http(struct daemon *daemon, struct err *err)
-{
-    if (!str_is_set(daemon->options.http_listen)) {
-        return RC_SUCCESS;
-    }
-    struct http_options options = {.listen = daemon->options.http_listen,
-                                   .metrics = daemon->telemetry.metrics,
-                                   .is_ready = http_is_ready,
-                                   .ctx = daemon};
-    TRY(http_server_open(&daemon->loop, &options, &daemon->http, err));
-    struct log_field fields[] = {LOG_STR("address", http_server_address(daemon->http)),
-                                 {.key = NULL}};
-    log_line(&daemon->log, LOG_INFO, "serving /healthz, /readyz and /metrics", fields);
-    return RC_SUCCESS;
-}
-
 static struct rc open_journal(struct daemon *daemon, struct err *err)
 {
     if (daemon->options.journal_file == NULL) {
@@ -360,7 +342,7 @@ static struct rc open_all(struct daemon *daemon, struct err *err)
 {
     TRY(open_client(daemon, err));
     TRY(open_journal(daemon, err));
-    return open_http(daemon, err);
+    return http_port_open(daemon, err);
 }
 
 static int daemon_run(const struct daemon_options *options)
@@ -403,6 +385,7 @@ static int daemon_run(const struct daemon_options *options)
     }
     uv_run(&daemon.loop, UV_RUN_DEFAULT);
     uv_loop_close(&daemon.loop);
+    http_port_free(&daemon);
     store_batch_free(daemon.batch);
     driver_free(daemon.driver);
     core_free(daemon.core);
@@ -429,6 +412,12 @@ static int take_option(int option, struct daemon_options *options)
         return 0;
     case 'p':
         options->http_listen = str_from_c(optarg);
+        return 0;
+    case 'C':
+        options->tls_certificate_file = optarg;
+        return 0;
+    case 'K':
+        options->tls_key_file = optarg;
         return 0;
     case 'i':
         options->identity = str_from_c(optarg);
@@ -465,6 +454,8 @@ int command_run(int argc, char **argv)
                                           {"context", required_argument, NULL, 'c'},
                                           {"store", required_argument, NULL, 's'},
                                           {"http", required_argument, NULL, 'p'},
+                                          {"tls-cert-file", required_argument, NULL, 'C'},
+                                          {"tls-private-key-file", required_argument, NULL, 'K'},
                                           {"identity", required_argument, NULL, 'i'},
                                           {"lease-namespace", required_argument, NULL, 'n'},
                                           {"no-leader-election", no_argument, NULL, 'a'},

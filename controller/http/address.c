@@ -69,6 +69,15 @@ struct rc address_parse(struct str text, struct sockaddr_storage *ret_address, s
     return RC_SUCCESS;
 }
 
+bool address_is_loopback(const struct sockaddr_storage *address)
+{
+    const struct sockaddr_in *ip4 = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *ip6 = (const struct sockaddr_in6 *)address;
+
+    return address->ss_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&ip6->sin6_addr)
+                                          : ntohl(ip4->sin_addr.s_addr) >> 24 == 127;
+}
+
 socklen_t address_bytes(const struct sockaddr_storage *address)
 {
     return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)

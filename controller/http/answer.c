@@ -13,6 +13,7 @@ struct answer {
     bool ends_line;  /* a sentence gets its newline */
     const char *type;
     const char *allow; /* for 405 */
+    bool asks_token;   /* for 401 */
 };
 
 static struct answer say(unsigned status, struct str sentence)
@@ -49,15 +50,60 @@ static struct answer answer_path(const struct http_server *server, const char *p
         STR("there is nothing at this path; this server has /healthz, /readyz and /metrics"));
 }
 
-static struct answer answer_request(const struct http_server *server, const char *path,
+static bool is_reading(const char *method)
+{
+    return strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+}
+
+/* A kubelet asks the health paths without a token. */
+static bool needs_review(const struct http_server *server, const char *path)
+{
+    return server->tls != NULL && strcmp(path, "/metrics") == 0;
+}
+
+static struct answer answer_refused(enum http_verdict verdict)
+{
+    struct answer answer;
+
+    switch (verdict) {
+    case HTTP_FORBIDDEN:
+        return say(
+            MHD_HTTP_FORBIDDEN,
+            STR("your account may not get this path; the ClusterRole tallyman-metrics-reader "
+                "lets it"));
+    case HTTP_UNAVAILABLE:
+        return say(MHD_HTTP_SERVICE_UNAVAILABLE,
+                   STR("the API server can't be asked now whether you may get this path"));
+    case HTTP_NOT_ASKED:
+    case HTTP_ALLOWED:
+    case HTTP_UNKNOWN_USER:
+        break;
+    }
+    answer =
+        say(MHD_HTTP_UNAUTHORIZED,
+            STR("this path needs \"Authorization: Bearer TOKEN\" with a token of this cluster"));
+    answer.asks_token = true;
+    return answer;
+}
+
+static struct answer answer_request(const struct http_server *server,
+                                    const struct http_client *client, const char *path,
                                     const char *method)
 {
-    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
+    if (http_is_foreign(server, client->connection)) {
+        return say(
+            MHD_HTTP_FORBIDDEN,
+            STR("the request comes from another site (its Host or Origin isn't this server)"));
+    }
+    if (!is_reading(method)) {
         struct answer answer =
             say(MHD_HTTP_METHOD_NOT_ALLOWED, STR("this server takes GET and HEAD only"));
 
         answer.allow = "GET, HEAD";
         return answer;
+    }
+    if (needs_review(server, path) && client->verdict != HTTP_ALLOWED) {
+        return answer_refused(client->verdict);
     }
     return answer_path(server, path);
 }
@@ -94,13 +140,21 @@ static bool add_headers(struct MHD_Response *response, const struct answer *answ
         is_done =
             is_done && MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, answer->allow);
     }
+    if (answer->asks_token) {
+        is_done = is_done &&
+                  MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    }
     return is_done;
 }
 
-enum MHD_Result http_answer(const struct http_server *server, struct MHD_Connection *connection,
+enum MHD_Result http_answer(struct http_server *server, struct http_client *client,
                             const char *path, const char *method)
 {
-    struct answer answer = answer_request(server, path, method);
+    if (is_reading(method) && needs_review(server, path) &&
+        !http_ask(server, client, str_from_c(path))) {
+        return MHD_YES;
+    }
+    struct answer answer = answer_request(server, client, path, method);
     struct MHD_Response *response = response_of(&answer);
     enum MHD_Result result = MHD_NO; /* ends the connection */
 
@@ -108,7 +162,7 @@ enum MHD_Result http_answer(const struct http_server *server, struct MHD_Connect
         return MHD_NO;
     }
     if (add_headers(response, &answer)) {
-        result = MHD_queue_response(connection, answer.status, response);
+        result = MHD_queue_response(client->connection, answer.status, response);
     }
     MHD_destroy_response(response);
     return result;

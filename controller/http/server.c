@@ -38,6 +38,7 @@ static void client_add(struct http_server *server, struct MHD_Connection *connec
 {
     struct http_client *client = MEM_NEW(struct http_client);
 
+    client->server = server;
     client->connection = connection;
     client->next = server->clients;
     if (client->next != NULL) {
@@ -52,6 +53,7 @@ static void client_add(struct http_server *server, struct MHD_Connection *connec
 
 static void client_remove(struct http_server *server, struct http_client *client)
 {
+    http_client_drop_review(client);
     if (client->previous != NULL) {
         client->previous->next = client->next;
     } else {
@@ -88,12 +90,15 @@ static bool has_body(struct MHD_Connection *connection)
                                        MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
 }
 
-/* MHD calls twice: with the head, and at the end of the request. An answer to the head makes it
- * close the connection, which is right where a body would follow: nobody reads it. */
+/* MHD calls twice: with the head, and at the end of the request; then again after a suspension. An
+ * answer to the head makes it close the connection, which is right where a body would follow:
+ * nobody reads it. */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *path,
                                   const char *method, const char *version, const char *body,
                                   size_t *body_bytes, void **request_context)
 {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     bool is_first_call = *request_context == NULL;
 
     (void)version;
@@ -103,7 +108,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
     if (is_first_call && !has_body(connection)) {
         return MHD_YES;
     }
-    return http_answer(ctx, connection, path, method);
+    return http_answer(ctx, info->socket_context, path, method);
 }
 
 static void on_answered(void *ctx, struct MHD_Connection *connection, void **request_context,
@@ -115,7 +120,10 @@ static void on_answered(void *ctx, struct MHD_Connection *connection, void **req
     (void)request_context;
     (void)code;
     if (info != NULL && info->socket_context != NULL) {
-        client_restart_clock(ctx, info->socket_context);
+        struct http_client *client = info->socket_context;
+
+        client->verdict = HTTP_NOT_ASKED;
+        client_restart_clock(ctx, client);
     }
 }
 
@@ -130,21 +138,19 @@ static size_t keep_escapes(void *ctx, struct MHD_Connection *connection, char *t
 /* --- The loop ------------------------------------------------------------------------------------
  */
 
-static void run(struct http_server *server);
-
 static void on_timer(uv_timer_t *timer)
 {
-    run(timer->data);
+    http_run(timer->data);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
-    run(poll->data);
+    http_run(poll->data);
 }
 
-static void run(struct http_server *server)
+void http_run(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG wait_ms = 0;
 
@@ -195,8 +201,32 @@ static struct rc listen_on(struct http_server *server, int *ret_fd, struct err *
         return listen_failed(fd, server->options.listen, err);
     }
     (void)address_format(&address, server->address);
+    server->options.is_tls = server->options.is_tls || server->options.certificate_file != NULL ||
+                             !address_is_loopback(&address);
     *ret_fd = fd;
     return RC_SUCCESS;
+}
+
+/* TLS 1.2 with forward secrecy and authenticated ciphers, or later. */
+#define HTTP_TLS_PRIORITIES                                                                        \
+    "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-CIPHER-ALL:"                              \
+    "+AES-128-GCM:+AES-256-GCM:+CHACHA20-POLY1305"
+
+/* Whoever isn't on this host gets at it over a network. */
+static struct rc open_tls(struct http_server *server, int fd, struct err *err)
+{
+    struct http_options *options = &server->options;
+
+    if (!options->is_tls) {
+        return RC_SUCCESS;
+    }
+    struct rc rc = http_tls_open(options->certificate_file, options->key_file, &server->tls, err);
+
+    options->certificate_file = options->key_file = NULL; /* borrowed for the opening only */
+    if (rc_failed(rc)) {
+        (void)close(fd);
+    }
+    return rc;
 }
 
 static struct rc start_daemon(struct http_server *server, int fd, struct err *err)
@@ -210,11 +240,16 @@ static struct rc start_daemon(struct http_server *server, int fd, struct err *er
         {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
         {MHD_OPTION_END, 0, NULL},
     };
+    bool is_tls = server->tls != NULL;
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (is_tls ? MHD_USE_TLS : 0u);
 
+    /* The options end before the certificate where there is none. */
     server->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL, 0, NULL, NULL, on_request, server, MHD_OPTION_ARRAY, options,
+        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_ARRAY, options,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_NOTIFY_COMPLETED,
-        on_answered, server, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_END);
+        on_answered, server, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
+        is_tls ? MHD_OPTION_HTTPS_CERT_CALLBACK : MHD_OPTION_END, http_tls_retrieve,
+        MHD_OPTION_HTTPS_PRIORITIES, HTTP_TLS_PRIORITIES, MHD_OPTION_END);
     if (server->daemon == NULL) {
         (void)close(fd);
         return err_set(err, RC_IO, "listen address %s: the HTTP server can't be started",
@@ -228,6 +263,7 @@ static void free_server(struct http_server *server)
     if (server->daemon != NULL) {
         MHD_stop_daemon(server->daemon);
     }
+    http_tls_close(server->tls);
     mem_free(server);
 }
 
@@ -267,6 +303,9 @@ struct rc http_server_open(uv_loop_t *loop, const struct http_options *options,
     struct rc rc = listen_on(server, &fd, err);
 
     if (!rc_failed(rc)) {
+        rc = open_tls(server, fd, err);
+    }
+    if (!rc_failed(rc)) {
         rc = start_daemon(server, fd, err);
     }
     if (!rc_failed(rc)) {
@@ -284,6 +323,11 @@ struct rc http_server_open(uv_loop_t *loop, const struct http_options *options,
 struct str http_server_address(const struct http_server *server)
 {
     return str_from_c(server->address);
+}
+
+bool http_server_is_tls(const struct http_server *server)
+{
+    return server->tls != NULL;
 }
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -309,6 +353,12 @@ void http_server_close(struct http_server *server, void (*on_closed)(void *ctx),
     }
     server->on_closed = on_closed;
     server->closed_ctx = ctx;
+    for (struct http_client *client = server->clients; client != NULL; client = client->next) {
+        if (client->review != NULL) {
+            http_client_drop_review(client);
+            MHD_resume_connection(client->connection); /* MHD stops with nobody suspended */
+        }
+    }
     /* In this order: the descriptor is closed by MHD, and clients leave the list by its calls,
      * which touch the sweep's timer. */
     (void)uv_poll_stop(&server->poll);

@@ -111,6 +111,9 @@
 #define HTTP_SWEEP_MS               1000u
 #define HTTP_IDLE_S                 15u
 #define HTTP_REQUEST_S              30u
+#define HTTP_TLS_REREAD_S           60 /* above HTTP_REQUEST_S: a handshake outlives no two of them */
+#define HTTP_CHAIN_MAX              8 /* certificates up to the CA */
+#define HTTP_PATH_BYTES             4096
 
 /* kube */
 #define KUBE_CONFIG_FILE_MAX_BYTES (4u * 1024 * 1024)
@@ -124,6 +127,11 @@
 #define KUBE_QUEUE_MAX             65536
 #define KUBE_IDLE_HANDLES_MAX      32 /* curl handles kept for the next request */
 #define KUBE_METRIC_SERIES_MAX     512
+#define ACCESS_CACHE_MAX           64     /* tokens and paths that are remembered */
+#define ACCESS_UNDER_WAY_MAX       8u     /* questions at once: strangers may send any token */
+#define ACCESS_ALLOWED_MS          60000u /* a right that is taken away lasts that long */
+#define ACCESS_DENIED_MS           10000u
+#define ACCESS_TIMEOUT_MS          10000
 #define KUBE_LIST_PAGE_ITEMS       500
 #define KUBE_CONNECT_TIMEOUT_MS    10000
 #define KUBE_REQUEST_TIMEOUT_MS    30000

@@ -28,6 +28,8 @@ NEEDED = (
     ("tallyman.dev", "resourceflavors/status", ("patch",)),
     ("tallyman.dev", "admissions", (*READ, "create", "patch", "delete")),
     ("events.k8s.io", "events", ("create", "patch")),
+    ("authentication.k8s.io", "tokenreviews", ("create",)),
+    ("authorization.k8s.io", "subjectaccessreviews", ("create",)),
 )
 # Looked at as well, and not one verb of it is the controller's.
 FOREIGN = (
@@ -92,7 +94,7 @@ def test_no_role_of_ours_has_a_wildcard(context):
     api = "/apis/rbac.authorization.k8s.io/v1"
     roles = [role for path in (f"{api}/clusterroles", f"{api}/namespaces/tallyman-system/roles")
              for role in cluster.items(path) if role["metadata"]["name"].startswith("tallyman-")]
-    assert len(roles) == 5, [role["metadata"]["name"] for role in roles]
+    assert len(roles) == 6, [role["metadata"]["name"] for role in roles]
     for role in roles:
         assert "*" not in json.dumps(role["rules"]), f"{role['metadata']['name']}: {role['rules']}"
 

@@ -194,7 +194,7 @@ static UNUSED const char *get(struct fixture *f, const char *method, const char 
     char request[512];
 
     (void)snprintf(request, sizeof(request),
-                   "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", method, path);
+                   "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", method, path);
     return talk(f, request);
 }
 

@@ -6,9 +6,9 @@ static void what_isnt_http_ends_the_connection(void **state)
     static const char *const wrong[] = {
         "\x16\x03\x01\x02\x01\x01\xfc\x03\x03 hello TLS\r\n\r\n",
         "GET\r\n\r\n",
-        "GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n",
-        "GET /healthz HTTP/1.1\r\nContent-Length: -1\r\nHost: x\r\n\r\n",
-        "GET /healthz HTTP/1.1\r\nno colon\r\nHost: x\r\n\r\n",
+        "GET /healthz HTTP/9.9\r\nHost: 127.0.0.1\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nContent-Length: -1\r\nHost: 127.0.0.1\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nno colon\r\nHost: 127.0.0.1\r\n\r\n",
         "GET /healthz HTTP/1.1\r\n\r\n", /* no Host */
     };
     struct fixture *f = *state;
@@ -22,7 +22,7 @@ static void what_isnt_http_ends_the_connection(void **state)
             fail_msg("request %zu was answered: %s", i, f->answer);
         }
     }
-    int length = snprintf(long_head, 64, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ");
+    int length = snprintf(long_head, 64, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ");
 
     memset(long_head + length, 'a', HTTP_CONNECTION_BYTES);
     memcpy(long_head + length + HTTP_CONNECTION_BYTES, "\r\n\r\n", 5);
@@ -37,7 +37,8 @@ static void what_isnt_http_ends_the_connection(void **state)
 /* Feeds a request byte by byte, for ever; exits with how many seconds it was let live. */
 static NORETURN void slow_client(in_port_t port)
 {
-    static const char request[] = "GET /healthz HTTP/1.1\r\nHost: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+    static const char request[] =
+        "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
     uint64_t started_ns = uv_hrtime();
     int fd = client_connect(port, 1);
     char answer[1024];
