@@ -37,6 +37,8 @@ static const struct kind_info kinds[KIND_COUNT] = {
                               "resourceflavors", false, true, &resource_flavor_schema},
     [KIND_ADMISSION] = {KIND_ADMISSION, "Admission", GROUP_TALLYMAN, "v1beta1", "admissions", true,
                         true, &admission_schema},
+    [KIND_DEVICE_TAINT_RULE] = {KIND_DEVICE_TAINT_RULE, "DeviceTaintRule", GROUP_DRA, "v1",
+                                "devicetaintrules", false, true, &device_taint_rule_schema},
 };
 
 const struct kind_info *kind_info(enum object_kind kind)

@@ -106,6 +106,7 @@ extern const struct schema device_class_schema;
 extern const struct schema resource_slice_schema;
 extern const struct schema resource_claim_schema;
 extern const struct schema resource_claim_template_schema;
+extern const struct schema device_taint_rule_schema;
 
 /* schema_queue.c, schema_admission.c */
 extern const struct schema queue_schema;

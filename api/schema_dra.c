@@ -144,6 +144,7 @@ static const struct field allocation_result_fields[] = {
     F_STRING(allocation_result, device, "device"),
     F_BOOL(allocation_result, admin_access, "adminAccess"),
     F_STRING(allocation_result, share_id, "shareID"),
+    F_OBJECT_LIST(allocation_result, tolerations, "tolerations", toleration),
 };
 static SCHEMA(allocation_result);
 
@@ -190,3 +191,22 @@ static const struct field resource_claim_template_fields[] = {
     F_OBJECT(resource_claim_template, spec, "spec", claim_template_spec),
 };
 SCHEMA(resource_claim_template);
+
+static const struct field device_taint_selector_fields[] = {
+    F_STRING(device_taint_selector, driver, "driver"),
+    F_STRING(device_taint_selector, pool, "pool"),
+    F_STRING(device_taint_selector, device, "device"),
+};
+static SCHEMA(device_taint_selector);
+
+static const struct field device_taint_rule_spec_fields[] = {
+    F_OBJECT_PTR(device_taint_rule_spec, device_selector, "deviceSelector", device_taint_selector),
+    F_OBJECT(device_taint_rule_spec, taint, "taint", taint),
+};
+static SCHEMA(device_taint_rule_spec);
+
+static const struct field device_taint_rule_fields[] = {
+    F_OBJECT(device_taint_rule, meta, "metadata", object_meta),
+    F_OBJECT(device_taint_rule, spec, "spec", device_taint_rule_spec),
+};
+SCHEMA(device_taint_rule);

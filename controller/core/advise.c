@@ -26,6 +26,7 @@ static bool is_for_a_smaller_gang(enum reason reason)
     case REASON_NODES_FULL:
     case REASON_NODE_SHAPE:
     case REASON_DEVICES_EXHAUSTED:
+    case REASON_DEVICES_UNHEALTHY:
     case REASON_NEVER_FITS:
     case REASON_RESERVED_FOR_OTHER:
         return true;

@@ -25,6 +25,7 @@ struct core *core_new(const struct core_options *options)
     RB_INIT(&core->due_queues);
     RB_INIT(&core->node_order);
     RB_INIT(&core->device_order);
+    RB_INIT(&core->ailing_devices);
     RB_INIT(&core->gang_order);
     RB_INIT(&core->timers);
     RB_INIT(&core->unbound);
@@ -53,6 +54,7 @@ void core_free(struct core *core)
     pods_free(core);
     devices_free(core);
     claims_free(core);
+    taint_rules_free(core);
     reaches_forget(core); /* there may be one without any node */
     profiles_free(core);
     extended_free(core);
@@ -147,6 +149,9 @@ static struct rc apply_object(struct core *core, const struct object *object, st
     case KIND_RESOURCE_CLAIM:
         claim_apply(core, value);
         return RC_SUCCESS;
+    case KIND_DEVICE_TAINT_RULE:
+        taint_rule_apply(core, value);
+        return RC_SUCCESS;
     case KIND_NAMESPACE:
     case KIND_LIMIT_RANGE:
     case KIND_RUNTIME_CLASS:
@@ -192,6 +197,9 @@ static void delete_object(struct core *core, const struct object *object)
         break;
     case KIND_RESOURCE_CLAIM:
         claim_deleted(core, value);
+        break;
+    case KIND_DEVICE_TAINT_RULE:
+        taint_rule_deleted(core, value);
         break;
     case KIND_NAMESPACE:
     case KIND_LIMIT_RANGE:
@@ -262,6 +270,7 @@ static void fire_timers(struct core *core)
         gang_review(core, gang);
     }
     node_tick(core);
+    health_tick(core);
     admissions_retry(core);
     ghosts_tick(core);
 }
@@ -276,6 +285,9 @@ static int64_t next_wake_ms(const struct core *core)
     }
     if (core->next_node_check_ms != 0 && core->next_node_check_ms < wake_ms) {
         wake_ms = core->next_node_check_ms;
+    }
+    if (core->next_rest_end_ms != 0 && core->next_rest_end_ms < wake_ms) {
+        wake_ms = core->next_rest_end_ms;
     }
     if (core->next_ghost_check_ms != 0 && core->next_ghost_check_ms < wake_ms) {
         wake_ms = core->next_ghost_check_ms;

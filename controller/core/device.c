@@ -54,6 +54,7 @@ static void device_free(struct core *core, struct device_state *device)
     }
     HASH_DEL(core->devices_by_key, device);
     RB_REMOVE(device_tree, &core->device_order, device);
+    device_set_ailing(core, device, false);
     core->devices[device->slot] = NULL;
     if (device->slot < core->device_slot_hint) {
         core->device_slot_hint = device->slot;
@@ -62,17 +63,6 @@ static void device_free(struct core *core, struct device_state *device)
     str_drop(&device->key);
     mem_free(device->counters);
     mem_free(device);
-}
-
-static bool device_is_blocked(const struct device *device)
-{
-    for (uint32_t i = 0; i < device->taints.count; i++) {
-        struct str effect = device->taints.items[i].effect;
-        if (str_eq_c(effect, "NoSchedule") || str_eq_c(effect, "NoExecute")) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void device_read_counters(struct device_state *device, const struct device *object)
@@ -141,7 +131,7 @@ void device_set_used(struct core *core, struct str key, bool is_used)
 bool device_is_free(const struct core *core, const struct device_state *device)
 {
     bool is_freed = core->is_what_if && device->freed_epoch == core->what_if_epoch;
-    if ((device->is_used && !is_freed) || device->is_tainted || device->is_uncountable ||
+    if ((device->is_used && !is_freed) || device->is_uncountable ||
         device->plan_epoch == core->plan_epoch) {
         return false;
     }
@@ -222,11 +212,10 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     device->key = str_own(key);
     device->slot = slot_take(core);
     core->devices[device->slot] = device;
-    profiles_slot_changed(core, device->slot);
     device->slice = slice->object;
     device->device = object;
     device->pool = pool;
-    device->is_tainted = device_is_blocked(object);
+    device_read_taints(core, device);
     device_read_counters(device, object);
     device->next_in_pool = pool->devices;
     pool->devices = device;

@@ -20,6 +20,7 @@ static int verdict_rank(enum reason reason)
     case REASON_NODE_SHAPE:
         return 7;
     case REASON_DEVICES_EXHAUSTED:
+    case REASON_DEVICES_UNHEALTHY:
     case REASON_NODES_FULL:
         return 6;
     case REASON_QUOTA_EXHAUSTED:
@@ -155,6 +156,7 @@ static void note_nearest(const struct core *core, const struct verdict *verdict,
     evidence->nodes_total = fit->nodes_total;
     for (int i = 0; i < EXCLUDED_COUNT; i++) {
         evidence->excluded[i] = fit->excluded[i];
+        evidence->excluded_why[i] = fit->excluded_why[i];
     }
 }
 

@@ -13,6 +13,10 @@ const char *exclusion_text(enum exclusion exclusion)
     switch (exclusion) {
     case EXCLUDED_NOT_READY:
         return "not ready";
+    case EXCLUDED_UNHEALTHY:
+        return "unhealthy";
+    case EXCLUDED_QUARANTINE:
+        return "in quarantine";
     case EXCLUDED_CORDONED:
         return "cordoned";
     case EXCLUDED_FLAVOR:
@@ -33,12 +37,23 @@ const char *exclusion_text(enum exclusion exclusion)
 
 static const char *exclusion_code(enum exclusion exclusion)
 {
-    static const char *const codes[EXCLUDED_COUNT] = {
-        [EXCLUDED_NOT_READY] = "NotReady", [EXCLUDED_CORDONED] = "Cordoned",
-        [EXCLUDED_FLAVOR] = "OtherFlavor", [EXCLUDED_SELECTOR] = "NotSelected",
-        [EXCLUDED_TAINT] = "Tainted",      [EXCLUDED_CLAIM] = "ClaimElsewhere",
-        [EXCLUDED_FULL] = "Full"};
+    static const char *const codes[EXCLUDED_COUNT] = {[EXCLUDED_NOT_READY] = "NotReady",
+                                                      [EXCLUDED_UNHEALTHY] = "Unhealthy",
+                                                      [EXCLUDED_QUARANTINE] = "Quarantine",
+                                                      [EXCLUDED_CORDONED] = "Cordoned",
+                                                      [EXCLUDED_FLAVOR] = "OtherFlavor",
+                                                      [EXCLUDED_SELECTOR] = "NotSelected",
+                                                      [EXCLUDED_TAINT] = "Tainted",
+                                                      [EXCLUDED_CLAIM] = "ClaimElsewhere",
+                                                      [EXCLUDED_FULL] = "Full"};
     return codes[exclusion];
+}
+
+struct str exclusion_sentence(struct arena *arena, enum exclusion exclusion, struct str why)
+{
+    const char *text = exclusion_text(exclusion);
+    return str_is_empty(why) ? str_from_c(text)
+                             : arena_format(arena, "%s (" STR_FMT ")", text, STR_ARG(why));
 }
 
 void evidence_drop(struct evidence *evidence)
@@ -46,6 +61,9 @@ void evidence_drop(struct evidence *evidence)
     for (uint32_t i = 0; i < evidence->flavor_count; i++) {
         str_drop(&evidence->flavors[i].flavor);
         str_drop(&evidence->flavors[i].message);
+    }
+    for (int i = 0; i < EXCLUDED_COUNT; i++) {
+        str_drop(&evidence->excluded_why[i]);
     }
     str_drop(&evidence->resource);
     *evidence = (struct evidence){.flavor_count = 0};
@@ -56,6 +74,8 @@ void evidence_renew_numbers(struct evidence *kept, const struct evidence *seen)
     kept->nodes_total = seen->nodes_total;
     for (int i = 0; i < EXCLUDED_COUNT; i++) {
         kept->excluded[i] = seen->excluded[i];
+        str_drop(&kept->excluded_why[i]);
+        kept->excluded_why[i] = str_own(seen->excluded_why[i]);
     }
     str_drop(&kept->resource);
     kept->resource = str_own(seen->resource);
@@ -71,6 +91,9 @@ void evidence_keep(struct evidence *kept, const struct evidence *seen)
     for (uint32_t i = 0; i < kept->flavor_count; i++) {
         kept->flavors[i].flavor = str_own(seen->flavors[i].flavor);
         kept->flavors[i].message = str_own(seen->flavors[i].message);
+    }
+    for (int i = 0; i < EXCLUDED_COUNT; i++) {
+        kept->excluded_why[i] = str_own(seen->excluded_why[i]);
     }
     kept->resource = str_own(seen->resource);
 }
@@ -204,7 +227,8 @@ static void add_nodes(const struct evidence *evidence, struct explanation *expla
             nodes->excluded.items[nodes->excluded.count++] = (struct explanation_exclusion){
                 .reason = str_from_c(exclusion_code((enum exclusion)i)),
                 .count = {true, evidence->excluded[i]},
-                .message = str_from_c(exclusion_text((enum exclusion)i))};
+                .message = arena_copy_str(arena, exclusion_sentence(arena, (enum exclusion)i,
+                                                                    evidence->excluded_why[i]))};
         }
     }
     explanation->nodes = nodes;

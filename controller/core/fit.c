@@ -157,7 +157,17 @@ static void measure_resource(struct core *core, const struct pod_demand *demand,
     }
     note_apart(result, resource, i128_clamp(per_pod), i128_clamp(measured.free),
                i128_clamp(measured.largest_free));
-    bool is_too_large = measured.largest >= 0 && measured.largest < per_pod;
+    struct fit_shortage shortage = {.resource = resource,
+                                    .per_pod = i128_clamp(per_pod),
+                                    .asked = i128_clamp(per_pod * count),
+                                    .free = i128_clamp(measured.free),
+                                    .largest_free = i128_clamp(measured.largest_free),
+                                    .capacity = i128_clamp(measured.capacity)};
+    bool is_curable = fit_note_health(core, demand, &shortage, result);
+    if (is_curable && resource_is_device(resource)) {
+        return;
+    }
+    bool is_too_large = measured.largest >= 0 && measured.largest < per_pod && !is_curable;
     bool is_worse = !str_is_set(result->short_of) || (is_too_large && !result->is_too_large);
     if ((is_too_large || measured.free < per_pod * count) && is_worse) {
         result->short_of = resource;
@@ -195,13 +205,14 @@ static struct measured walk_devices(struct core *core, const struct pod_demand *
     struct measured measured = {.largest = -1};
     for (uint32_t slot = 0; slot < core->device_slots; slot++) {
         const struct device_state *candidate = core->devices[slot];
-        if (candidate == NULL || profile_match(core, profile, candidate) != MATCH_YES) {
+        if (candidate == NULL || !profile_selects(core, profile, candidate)) {
             continue;
         }
         measured.capacity++;
         bool is_out = candidate->node != NULL &&
                       (candidate->node->object == NULL ||
                        node_exclusion(core, demand, candidate->node) != EXCLUDED_COUNT);
+        is_out = is_out || profile_match(core, profile, candidate) != MATCH_YES;
         measured.free += !is_out && device_is_free(core, candidate) ? 1 : 0;
     }
     int64_t largest_free;
@@ -247,6 +258,17 @@ static void measure_class(struct core *core, const struct pod_demand *demand,
     int64_t asked = sat_mul(device->count, count);
     int64_t free = i128_clamp(measured.free);
     note_apart(result, name, device->count, free, i128_clamp(measured.largest_free));
+    struct fit_shortage shortage = {.resource = name,
+                                    .extended = device->resource,
+                                    .profile = device->profile,
+                                    .per_pod = device->count,
+                                    .asked = asked,
+                                    .free = free,
+                                    .largest_free = i128_clamp(measured.largest_free),
+                                    .capacity = i128_clamp(measured.capacity)};
+    if (fit_note_health(core, demand, &shortage, result)) {
+        return;
+    }
     bool is_too_large = measured.largest >= 0 && measured.largest < device->count;
     if ((free < asked || is_too_large) && !result->is_too_large) {
         result->short_of = name;
@@ -289,6 +311,7 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
                  struct fit_result *result)
 {
     count_exclusions(core, demand, result);
+    fit_list_sick(core, demand, result);
     const struct vector *per_pod = &demand->set->per_pod;
     for (uint32_t i = 0; i < per_pod->count; i++) {
         measure_resource(core, demand, per_pod->items[i].resource, per_pod->items[i].value, count,
@@ -306,7 +329,7 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
     }
     result->is_never_together =
         result->excluded[EXCLUDED_FULL] > 0 && !fit_could_hold_one(core, demand);
-    if (result->is_class) {
+    if (result->is_class || str_is_set(result->health.resource)) {
         result->pool_trouble = pools_trouble(core, &core->scratch);
     }
 }

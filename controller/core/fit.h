@@ -32,6 +32,17 @@ struct fit_wants {
     uint32_t count;
 };
 
+/* What a gang lacks although there would be enough if all were healthy. */
+struct fit_health {
+    struct str resource;  /* a device class or extended resource; absent: none */
+    int64_t asked;        /* of it, for all pods */
+    int64_t free;         /* of it */
+    int64_t capacity;     /* of it, in all */
+    int64_t ailing;       /* that would be free, too, if they were healthy */
+    struct str names;     /* in the scratch arena; which ones, and what is wrong with them */
+    bool is_short_anyway; /* something would be short even then */
+};
+
 struct fit_result {
     bool is_fit;        /* every set has found places for at least min_count of its pods */
     uint32_t short_set; /* the set that hasn't; what follows is of it */
@@ -39,6 +50,10 @@ struct fit_result {
     bool is_own_way;    /* the gang's own sets may take each other's places */
     uint32_t nodes_total;
     uint32_t excluded[EXCLUDED_COUNT];
+    struct str excluded_why[EXCLUDED_COUNT]; /* in the scratch arena; see evidence */
+    struct node_state **sick_nodes; /* in the scratch arena; out for their health alone, by name */
+    uint32_t sick_count;
+    struct fit_health health;
     struct str short_of;      /* the resource or class that ran short in all, absent: none did */
     int64_t asked;            /* of it, for all pods */
     int64_t free;             /* of it, over the nodes that aren't excluded */
@@ -122,6 +137,18 @@ bool fit_claims_collide(struct core *core, const struct pod_demand *mine,
 /* Why the node is out for such pods whatever is free on it; EXCLUDED_COUNT: it isn't. */
 enum exclusion node_exclusion(const struct core *core, const struct pod_demand *demand,
                               const struct node_state *node);
+/* The taint of the node that such pods don't tolerate, or NULL; borrowed. */
+const struct taint *node_untolerated(const struct pod_demand *demand,
+                                     const struct node_state *node);
+/* Of one that is out for its health: nothing else keeps such pods off it. */
+bool node_is_only_sick(const struct pod_demand *demand, const struct node_state *node);
+/* health.c: EXCLUDED_UNHEALTHY or EXCLUDED_QUARANTINE by the demand's flavors, or EXCLUDED_COUNT.
+ */
+enum exclusion node_health_exclusion(const struct core *core, const struct pod_demand *demand,
+                                     const struct node_state *node);
+/* What is wrong with it; in the scratch arena. */
+struct str node_health_text(struct core *core, const struct pod_demand *demand,
+                            const struct node_state *node);
 /* What the plan leaves of a resource there. */
 i128 node_room(const struct core *core, const struct node_state *node, struct str resource);
 /* Puts as many pods there as there is room for, at most `want`: they are in the plan then. */
@@ -181,3 +208,25 @@ int64_t node_safe_device_slots(struct core *core, const struct pod_set *set,
 /* Whether devices that no node owns may be counted on: all nodes in question see them, and none has
  * devices of its own that a pod might leave unused. */
 bool demand_may_roam(struct core *core, const struct pod_demand *demand);
+
+/* -- fit_health.c: what is only out because it isn't healthy ------------------------------------
+ */
+
+/* Which nodes are out for their health, and more about those that are out at all. */
+void fit_list_sick(struct core *core, const struct pod_demand *demand, struct fit_result *result);
+
+/* What was measured of a resource, or of a profile's devices (else NULL). */
+struct fit_shortage {
+    struct str resource; /* or the device class */
+    struct str extended; /* the devices are asked for by it, see extended.h; absent: by a claim */
+    struct device_profile *profile;
+    int64_t per_pod;
+    int64_t asked;
+    int64_t free;
+    int64_t largest_free; /* on one node */
+    int64_t capacity;
+};
+
+/* Whether there would be enough if everything were healthy. Devices are told so then. */
+bool fit_note_health(struct core *core, const struct pod_demand *demand,
+                     const struct fit_shortage *shortage, struct fit_result *result);

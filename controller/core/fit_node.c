@@ -34,17 +34,17 @@ static bool is_tolerated(const struct pod_demand *demand, const struct taint *ta
     return false;
 }
 
-static bool has_untolerated_taint(const struct pod_demand *demand, const struct node_state *node)
+const struct taint *node_untolerated(const struct pod_demand *demand, const struct node_state *node)
 {
     const struct taint_list *taints = &node->object->spec.taints;
     for (uint32_t i = 0; i < taints->count; i++) {
         struct str effect = taints->items[i].effect;
         bool keeps_off = str_eq_c(effect, "NoSchedule") || str_eq_c(effect, "NoExecute");
         if (keeps_off && !is_tolerated(demand, &taints->items[i])) {
-            return true;
+            return &taints->items[i];
         }
     }
-    return false;
+    return NULL;
 }
 
 static bool is_selected(const struct pod_demand *demand, const struct node_state *node)
@@ -75,7 +75,6 @@ static bool reaches_claims(const struct pod_demand *demand, const struct node_st
 enum exclusion node_exclusion(const struct core *core, const struct pod_demand *demand,
                               const struct node_state *node)
 {
-    (void)core;
     if (!node->is_usable) {
         return node->not_ready_since_ms != 0 ? EXCLUDED_NOT_READY : EXCLUDED_CORDONED;
     }
@@ -85,10 +84,24 @@ enum exclusion node_exclusion(const struct core *core, const struct pod_demand *
     if (!is_selected(demand, node)) {
         return EXCLUDED_SELECTOR;
     }
-    if (has_untolerated_taint(demand, node)) {
+    if (node_untolerated(demand, node) != NULL) {
         return EXCLUDED_TAINT;
     }
+    enum exclusion health = node_health_exclusion(core, demand, node);
+    if (health != EXCLUDED_COUNT) {
+        return health;
+    }
     return reaches_claims(demand, node) ? EXCLUDED_COUNT : EXCLUDED_CLAIM;
+}
+
+bool node_is_only_sick(const struct pod_demand *demand, const struct node_state *node)
+{
+    const struct opt_bool *cordoned = &node->object->spec.unschedulable;
+    const struct taint *taint = node_untolerated(demand, node);
+    bool is_kept_off = taint != NULL && !str_starts_with(taint->key, STR("node.kubernetes.io/"));
+    return !(cordoned->is_set && cordoned->value) && !is_kept_off &&
+           has_flavor_labels(demand, node) && is_selected(demand, node) &&
+           reaches_claims(demand, node);
 }
 
 void node_open_plan(struct core *core, struct node_state *node)
@@ -177,7 +190,7 @@ int64_t node_count_devices(struct core *core, struct device_profile *profile,
     struct device_walk walk = device_walk_start(core, node);
     struct device_state *device;
     while ((device = device_walk_next(&walk)) != NULL) {
-        count += profile_match(core, profile, device) == MATCH_YES ? 1 : 0;
+        count += profile_selects(core, profile, device) ? 1 : 0;
     }
     return count;
 }

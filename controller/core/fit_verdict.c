@@ -15,8 +15,8 @@ static struct str nodes_text(struct arena *arena, const struct fit_result *fit)
     const char *separator = ": ";
     for (int i = 0; i < EXCLUDED_COUNT; i++) {
         if (fit->excluded[i] > 0 && i != EXCLUDED_FULL) {
-            text_addf(&text, "%s%u %s", separator, fit->excluded[i],
-                      exclusion_text((enum exclusion)i));
+            text_addf(&text, "%s%u " STR_FMT, separator, fit->excluded[i],
+                      STR_ARG(exclusion_sentence(arena, (enum exclusion)i, fit->excluded_why[i])));
             separator = ", ";
         }
     }
@@ -70,6 +70,31 @@ static struct verdict short_of(struct core *core, const struct fit_result *fit)
     verdict.resource = fit->short_of;
     verdict.asked = fit->asked;
     verdict.free = fit->free;
+    return verdict;
+}
+
+/* There is enough of everything, but for what isn't healthy. */
+static struct verdict unhealthy(struct core *core, const struct fit_result *fit)
+{
+    struct arena *arena = &core->scratch;
+    const struct fit_health *health = &fit->health;
+    struct verdict verdict =
+        say(REASON_DEVICES_UNHEALTHY,
+            arena_format(arena,
+                         "needs " STR_FMT " " STR_FMT " at once, " STR_FMT " of " STR_FMT
+                         " are free; with " STR_FMT " that %s out for health reasons it could "
+                         "start: " STR_FMT " (" STR_FMT "%s" STR_FMT ")",
+                         STR_ARG(resource_amount_format(arena, health->resource, health->asked)),
+                         STR_ARG(health->resource),
+                         STR_ARG(resource_amount_format(arena, health->resource, health->free)),
+                         STR_ARG(resource_amount_format(arena, health->resource, health->capacity)),
+                         STR_ARG(resource_amount_format(arena, health->resource, health->ailing)),
+                         health->ailing == 1 ? "is" : "are", STR_ARG(health->names),
+                         STR_ARG(nodes_text(arena, fit)), str_is_set(fit->pool_trouble) ? "; " : "",
+                         STR_ARG(fit->pool_trouble)));
+    verdict.resource = health->resource;
+    verdict.asked = health->asked;
+    verdict.free = health->free;
     return verdict;
 }
 
@@ -129,23 +154,16 @@ static void tell_failing_selectors(struct core *core, const struct pod_set *set,
     }
 }
 
-static struct verdict nearest_verdict(struct core *core, const struct pod_set *set,
+/* Nobody's pods on their way are in the way: it is something else. */
+static struct verdict lacking_verdict(struct core *core, const struct pod_set *set,
                                       const struct fit_result *fit)
 {
     struct arena *arena = &core->scratch;
-    if (str_is_set(fit->claim_trouble)) {
-        return say(REASON_RESERVED_FOR_OTHER, fit->claim_trouble);
-    }
-    if (fit->is_promised) {
-        return say(REASON_RESERVED_FOR_OTHER,
-                   STR("the room is promised to gangs whose pods are being placed"));
-    }
-    if (fit->nodes_total == 0) {
-        return say(REASON_NODES_FULL, STR("there are no nodes yet"));
+    if (str_is_set(fit->health.resource) && !fit->health.is_short_anyway) {
+        return unhealthy(core, fit);
     }
     if (fit->excluded[EXCLUDED_FULL] == 0) {
-        bool is_choice =
-            fit->excluded[EXCLUDED_NOT_READY] == 0 && fit->excluded[EXCLUDED_CORDONED] == 0;
+        bool is_choice = fit->sick_count == 0 && fit->excluded[EXCLUDED_CORDONED] == 0;
         return say(is_choice ? REASON_NO_MATCHING_FLAVOR : REASON_NODES_FULL,
                    arena_format(arena, "no node can take its pods (" STR_FMT ")",
                                 STR_ARG(nodes_text(arena, fit))));
@@ -156,10 +174,23 @@ static struct verdict nearest_verdict(struct core *core, const struct pod_set *s
     if (fit->is_never_together && !str_is_set(fit->pool_trouble)) {
         return never_together(core, fit);
     }
-    if (str_is_set(fit->short_of)) {
-        return short_of(core, fit);
+    return str_is_set(fit->short_of) ? short_of(core, fit) : misshapen(core, set, fit);
+}
+
+static struct verdict nearest_verdict(struct core *core, const struct pod_set *set,
+                                      const struct fit_result *fit)
+{
+    if (str_is_set(fit->claim_trouble)) {
+        return say(REASON_RESERVED_FOR_OTHER, fit->claim_trouble);
     }
-    return misshapen(core, set, fit);
+    if (fit->is_promised) {
+        return say(REASON_RESERVED_FOR_OTHER,
+                   STR("the room is promised to gangs whose pods are being placed"));
+    }
+    if (fit->nodes_total == 0) {
+        return say(REASON_NODES_FULL, STR("there are no nodes yet"));
+    }
+    return lacking_verdict(core, set, fit);
 }
 
 static struct verdict judge_fit(struct core *core, const struct pod_set *set,

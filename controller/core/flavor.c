@@ -160,6 +160,7 @@ void flavor_apply(struct core *core, const struct resource_flavor *object)
     mem_free(old);
     if (!is_same) {
         flavor->is_status_dirty = true;
+        nodes_plan_rest(core);
         wake_flavor(core, flavor->name);
     }
 }
@@ -171,6 +172,7 @@ void flavor_deleted(struct core *core, const struct resource_flavor *object)
         return;
     }
     HASH_DEL(core->flavors, flavor);
+    nodes_plan_rest(core);
     wake_flavor(core, flavor->name);
     str_drop(&flavor->name);
     mem_free(flavor->object);

@@ -137,13 +137,30 @@ void pod_group_free_if_unused(struct core *core, struct pod_group *group);
 void pods_free(struct core *core);
 void nodes_free(struct core *core);
 
+/* -- health.c: which nodes count as healthy --------------------------------------------------- */
+
+/* Keeps what the Node says of itself; false: it is the same as before. */
+bool node_read_conditions(struct node_state *node, const struct node *object);
+void node_drop_conditions(struct node_state *node);
+/* After a change of the Node or of a flavor's rules: when its quarantine ends. */
+void node_plan_rest(struct core *core, struct node_state *node);
+void nodes_plan_rest(struct core *core); /* all of them */
+void health_tick(struct core *core);
+/* A condition that the flavor lists as unhealthy and that the node has, or NULL; borrowed. */
+const struct node_condition *node_illness(const struct resource_flavor *flavor,
+                                          const struct node_state *node);
+/* When its quarantine by that flavor ends; 0: it isn't in any. */
+int64_t node_rest_end_ms(const struct core *core, const struct resource_flavor *flavor,
+                         const struct node_state *node);
+
 /* -- device.c, claim.c, profile.c ------------------------------------------------------------- */
 
 void slice_apply(struct core *core, const struct resource_slice *object);
 void slice_deleted(struct core *core, const struct resource_slice *object);
 /* A claim's allocation names that key, or doesn't any more. */
 void device_set_used(struct core *core, struct str key, bool is_used);
-/* Free for the plan of core.plan_epoch: unused, untainted, its counters suffice. */
+/* Free for the plan of core.plan_epoch: unused, its counters suffice. Whether a request may have
+ * it is asked of profile_match(). */
 bool device_is_free(const struct core *core, const struct device_state *device);
 /* A what-if frees it, or takes that back. */
 void device_set_freed(struct core *core, struct str key, bool is_freed);
@@ -164,12 +181,37 @@ struct device_profile *profile_use(struct core *core, const struct device_reques
 void profile_drop(struct core *core, struct device_profile *profile);
 void profiles_class_changed(struct core *core, struct str class_name);
 void profiles_slot_changed(struct core *core, uint32_t slot);
-enum match { MATCH_UNKNOWN = 0, MATCH_NO, MATCH_YES, MATCH_FAILED };
+/* MATCH_OUT: it is such a device, and the request can't have it now (taint.c). */
+enum match { MATCH_UNKNOWN = 0, MATCH_NO, MATCH_YES, MATCH_FAILED, MATCH_OUT };
 enum match profile_match(struct core *core, struct device_profile *profile,
                          const struct device_state *device);
+/* Whether it is such a device, be it in use or out. */
+bool profile_selects(struct core *core, struct device_profile *profile,
+                     const struct device_state *device);
 /* Why a selector fails on a device (the first of them by key), absent: none does. Scratch arena. */
 struct str profile_failure(struct core *core, struct device_profile *profile);
 void profiles_free(struct core *core);
+
+/* -- taint.c: devices that are tainted -------------------------------------------------------- */
+
+void taint_rule_apply(struct core *core, const struct device_taint_rule *object);
+void taint_rule_deleted(struct core *core, const struct device_taint_rule *object);
+void taint_rules_free(struct core *core);
+/* Reads whether it is tainted by its slice or a rule; what rested on that is judged anew. */
+void device_read_taints(struct core *core, struct device_state *device);
+void device_set_ailing(struct core *core, struct device_state *device, bool is_ailing);
+/* The first taint of the device that such tolerations don't cover until `at_ms`, or NULL; borrowed
+ * until the slice or the rule changes. Of those that they cover for a time, the earliest end goes
+ * to `ret_due_ms` (INT64_MAX: none; NULL: it doesn't matter). */
+const struct taint *device_untolerated(const struct core *core, const struct device_state *device,
+                                       const struct toleration_list *tolerations, int64_t at_ms,
+                                       int64_t *ret_due_ms);
+/* Whether such a request can't have it now, for a taint of the device. */
+bool device_is_out(const struct core *core, const struct device_profile *profile,
+                   const struct device_state *device);
+/* Why a request can't have a device that it selects, or absent; in the scratch arena. */
+struct str device_out_text(struct core *core, const struct device_profile *profile,
+                           const struct device_state *device);
 
 /* -- shape.c ---------------------------------------------------------------------------------- */
 

@@ -27,6 +27,7 @@ static void node_free(struct core *core, struct node_state *node)
     RB_REMOVE(node_tree, &core->node_order, node);
     str_drop(&node->name);
     mem_free(node->object);
+    node_drop_conditions(node);
     vector_deinit(&node->capacity);
     vector_deinit(&node->used);
     vector_deinit(&node->planned);
@@ -113,6 +114,23 @@ static void node_read_readiness(struct core *core, struct node_state *node)
     node->is_usable = is_ready && !(cordoned->is_set && cordoned->value);
 }
 
+/* Of interest only where some flavor has a rule about it. */
+static void node_health_changed(struct core *core, struct node_state *node)
+{
+    struct flavor_state *flavor;
+    struct flavor_state *next;
+    HASH_ITER (hh, core->flavors, flavor, next) {
+        if (flavor->object->spec.health != NULL) {
+            core->cost.nodes_visited++;
+            node_plan_rest(core, node);
+            node_touch_object(core, node);
+            node_gangs_recheck(core, node);
+            wake_all(core, WAIT_CLUSTER);
+            return;
+        }
+    }
+}
+
 struct rc node_apply(struct core *core, const struct node *object, struct err *err)
 {
     for (uint32_t i = 0; i < object->status.allocatable.count; i++) {
@@ -127,8 +145,12 @@ struct rc node_apply(struct core *core, const struct node *object, struct err *e
     }
     struct node_state *node = node_get(core, object->meta.name);
     struct node *fresh = node_slim_clone(object);
+    bool is_told_anew = node_read_conditions(node, object);
     if (node->object != NULL && object_equal(kind_info(KIND_NODE)->schema, node->object, fresh)) {
         mem_free(fresh);
+        if (is_told_anew) {
+            node_health_changed(core, node);
+        }
         return RC_SUCCESS;
     }
     core->cost.nodes_visited++;
@@ -136,6 +158,7 @@ struct rc node_apply(struct core *core, const struct node *object, struct err *e
     node->object = fresh;
     node_read_capacity(core, node);
     node_read_readiness(core, node);
+    node_plan_rest(core, node);
     node_touch_object(core, node);
     node_gangs_recheck(core, node);
     wake_all(core, WAIT_CLUSTER | WAIT_CONFIG);

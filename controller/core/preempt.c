@@ -24,6 +24,7 @@ bool preempt_can_help(enum reason reason)
     case REASON_NODES_FULL:
     case REASON_NODE_SHAPE:
     case REASON_DEVICES_EXHAUSTED:
+    case REASON_DEVICES_UNHEALTHY:
         return true;
     default:
         return false;

@@ -17,6 +17,14 @@ static struct str profile_key(struct core *core, const struct device_request_exa
         text_addf(&text, "\n%zu:", cel == NULL ? 0 : cel->expression.len);
         text_add(&text, cel == NULL ? STR_NONE : cel->expression);
     }
+    for (uint32_t i = 0; i < request->tolerations.count; i++) {
+        const struct toleration *toleration = &request->tolerations.items[i];
+        const struct opt_int *seconds = &toleration->toleration_seconds;
+        text_addf(&text, "\n~" STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT " ",
+                  STR_ARG(toleration->key), STR_ARG(toleration->op), STR_ARG(toleration->value),
+                  STR_ARG(toleration->effect));
+        text_addf(&text, seconds->is_set ? "%lld" : "", (long long)seconds->value);
+    }
     return text_str(&text);
 }
 
@@ -106,6 +114,36 @@ static void profile_keep_selectors(struct device_profile *profile,
     }
 }
 
+static void profile_keep_tolerations(struct device_profile *profile,
+                                     const struct toleration_list *tolerations)
+{
+    if (tolerations->count == 0) {
+        return;
+    }
+    profile->tolerations.items = mem_zalloc(tolerations->count * sizeof(struct toleration));
+    profile->tolerations.count = tolerations->count;
+    for (uint32_t i = 0; i < tolerations->count; i++) {
+        const struct toleration *from = &tolerations->items[i];
+        profile->tolerations.items[i] =
+            (struct toleration){.key = str_own(from->key),
+                                .op = str_own(from->op),
+                                .value = str_own(from->value),
+                                .effect = str_own(from->effect),
+                                .toleration_seconds = from->toleration_seconds};
+    }
+}
+
+static void profile_drop_tolerations(struct device_profile *profile)
+{
+    for (uint32_t i = 0; i < profile->tolerations.count; i++) {
+        str_drop(&profile->tolerations.items[i].key);
+        str_drop(&profile->tolerations.items[i].op);
+        str_drop(&profile->tolerations.items[i].value);
+        str_drop(&profile->tolerations.items[i].effect);
+    }
+    mem_free(profile->tolerations.items);
+}
+
 struct device_profile *profile_use(struct core *core, const struct device_request_exact *request)
 {
     struct str key = profile_key(core, request);
@@ -116,6 +154,7 @@ struct device_profile *profile_use(struct core *core, const struct device_reques
         profile->key = str_own(key);
         profile->class_name = str_own(request->device_class_name);
         profile_keep_selectors(profile, &request->selectors);
+        profile_keep_tolerations(profile, &request->tolerations);
         HASH_ADD_KEYPTR(hh, core->profiles, profile->key.ptr, (unsigned)profile->key.len, profile);
         profile_compile(core, profile);
     }
@@ -135,6 +174,7 @@ static void profile_free(struct core *core, struct device_profile *profile)
         }
     }
     mem_free(profile->own.items);
+    profile_drop_tolerations(profile);
     mem_free(profile->matches);
     str_drop(&profile->key);
     str_drop(&profile->class_name);
@@ -228,10 +268,20 @@ enum match profile_match(struct core *core, struct device_profile *profile,
     if (profile->matches[device->slot] == MATCH_UNKNOWN) {
         struct err err;
         enum match match = profile_judge(core, profile, device, &err);
+        if (match == MATCH_YES && device_is_out(core, profile, device)) {
+            match = MATCH_OUT;
+        }
         profile->matches[device->slot] = (uint8_t)match;
         profile->has_failed = profile->has_failed || match == MATCH_FAILED;
     }
     return (enum match)profile->matches[device->slot];
+}
+
+bool profile_selects(struct core *core, struct device_profile *profile,
+                     const struct device_state *device)
+{
+    enum match match = profile_match(core, profile, device);
+    return match == MATCH_YES || match == MATCH_OUT;
 }
 
 struct str profile_failure(struct core *core, struct device_profile *profile)

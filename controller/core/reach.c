@@ -191,7 +191,7 @@ static i128 devices_everywhere(struct core *core, struct device_profile *profile
     i128 count = 0;
     for (uint32_t slot = 0; slot < core->device_slots; slot++) {
         const struct device_state *device = core->devices[slot];
-        count += device != NULL && profile_match(core, profile, device) == MATCH_YES ? 1 : 0;
+        count += device != NULL && profile_selects(core, profile, device) ? 1 : 0;
     }
     return count;
 }

@@ -81,6 +81,7 @@ RB_GENERATE(ready_tree, queue_state, by_ready, queue_compare_name)
 RB_GENERATE(queue_due_tree, queue_state, by_due, queue_compare_due)
 RB_GENERATE(node_tree, node_state, by_name, node_compare_name)
 RB_GENERATE(device_tree, device_state, by_key, device_compare_key)
+RB_GENERATE(ailing_tree, device_state, among_ailing, device_compare_key)
 
 struct str str_own(struct str s)
 {

@@ -384,9 +384,11 @@ struct core {
     struct pool_state *pools;
     struct device_state *devices_by_key;
     struct device_tree device_order;
+    struct ailing_tree ailing_devices;
     int64_t next_admission_retry_ms; /* Admissions that were refused; 0: none */
     int64_t next_ghost_check_ms;     /* Admissions of Jobs that are no more; 0: there are none */
     int64_t next_node_check_ms;      /* a NotReady node reaches its limit; 0: none */
+    int64_t next_rest_end_ms;        /* a quarantine ends; 0: there is none */
     struct device_state **devices;   /* by slot; NULL: free slot */
     uint32_t device_slots;
     uint32_t device_capacity;
@@ -397,6 +399,7 @@ struct core {
     struct held_claim *held_claims;
     struct device_profile *profiles;
     struct extended_name *extended; /* extended.h */
+    struct taint_rule *taint_rules;
     /* How the sets of a gang are read from its object; see gang_input.h. */
     struct rc (*read_gang)(struct arena *arena, const struct job *job, struct gang_input *ret_input,
                            struct err *err);

@@ -15,15 +15,25 @@ struct device_state;
 
 /* -- nodes ------------------------------------------------------------------------------------ */
 
+/* A condition of a Node, as far as a health rule may ask for it. */
+struct node_condition {
+    struct str type;   /* owned */
+    struct str status; /* owned */
+    int64_t since_ms;  /* its lastTransitionTime; 0: it says none */
+};
+
 struct node_state {
     struct str name; /* owned */
     UT_hash_handle hh;
     RB_ENTRY(node_state) by_name;
-    struct node *object;          /* owned slim clone; NULL: only pods name it */
-    struct vector capacity;       /* allocatable, rounded down */
-    struct vector used;           /* requests of every pod there that isn't terminal */
-    bool is_usable;               /* Ready and schedulable; taints are looked at per gang */
-    int64_t not_ready_since_ms;   /* 0: it is Ready */
+    struct node *object;               /* owned slim clone; NULL: only pods name it */
+    struct vector capacity;            /* allocatable, rounded down */
+    struct vector used;                /* requests of every pod there that isn't terminal */
+    bool is_usable;                    /* Ready and schedulable; taints are looked at per gang */
+    int64_t not_ready_since_ms;        /* 0: it is Ready */
+    struct node_condition *conditions; /* owned */
+    uint32_t condition_count;
+    int64_t rests_until_ms;       /* the first of its quarantines that ends then; 0: none */
     struct device_state *devices; /* of this node only; list by next_on_node */
     struct pod_state *pods;       /* list by next_on_node */
     /* what gangs that a what-if has taken out would free; valid while freed_epoch is the core's */
@@ -132,28 +142,37 @@ struct device_state {
     struct str key; /* owned; "driver/pool/device" */
     UT_hash_handle hh;
     RB_ENTRY(device_state) by_key;
-    const struct resource_slice *slice; /* borrowed from its slice_state */
-    const struct device *device;        /* borrowed from its slice_state */
-    struct node_state *node;            /* NULL: not bound to one node */
+    RB_ENTRY(device_state) among_ailing; /* in core.ailing_devices while is_ailing */
+    const struct resource_slice *slice;  /* borrowed from its slice_state */
+    const struct device *device;         /* borrowed from its slice_state */
+    struct node_state *node;             /* NULL: not bound to one node */
     struct device_state *next_on_node;
     struct device_state *next_in_pool;
     struct pool_state *pool;
     struct counter_use *counters; /* owned */
     uint32_t counter_count;
     bool is_used;         /* some claim's allocation names it */
-    bool is_tainted;      /* NoSchedule or NoExecute */
+    bool is_tainted;      /* NoSchedule or NoExecute, by its slice or by a rule */
+    bool is_ailing;       /* some or all requests can't have it */
     bool is_uncountable;  /* names a counter that its pool doesn't have */
     uint64_t plan_epoch;  /* taken by the plan of that epoch */
     uint64_t freed_epoch; /* freed by the what-if of that epoch */
 };
 
 RB_HEAD(device_tree, device_state);
+RB_HEAD(ailing_tree, device_state);
 
 /* A key that some claim's allocation names: "in use" is the set of these. */
 struct used_device {
     struct str key; /* owned */
     UT_hash_handle hh;
     uint32_t claims; /* allocations that name it; > 0 */
+};
+
+struct taint_rule {
+    struct str name; /* owned */
+    UT_hash_handle hh;
+    struct device_taint_rule *object; /* owned clone */
 };
 
 struct claim_state {
@@ -163,19 +182,20 @@ struct claim_state {
     uint32_t users;                /* shapes that name it; kept while there are any */
 };
 
-/* What one request of a claim asks: a class and its own selectors, shared by all that ask the
- * same. */
+/* What one request of a claim asks: a class, its own selectors and its tolerations, shared by all
+ * that ask the same. */
 struct device_profile {
-    struct str key; /* owned; class and selectors as text */
+    struct str key; /* owned; class, selectors and tolerations as text */
     UT_hash_handle hh;
-    struct str class_name;           /* owned */
-    struct device_selector_list own; /* owned; the request's selectors */
-    uint32_t users;                  /* shapes; freed at 0 */
-    struct str problem;              /* owned; why it can't be evaluated, absent: it can */
+    struct str class_name;              /* owned */
+    struct device_selector_list own;    /* owned; the request's selectors */
+    struct toleration_list tolerations; /* owned; the request's, of device taints */
+    uint32_t users;                     /* shapes; freed at 0 */
+    struct str problem;                 /* owned; why it can't be evaluated, absent: it can */
     enum reason problem_reason;
     struct cel_program **programs; /* the class's, then the request's; owned */
     uint32_t program_count;
-    uint8_t *matches; /* by slot; 0 unknown, 1 no, 2 yes, 3 failed */
+    uint8_t *matches; /* by slot; enum match */
     bool has_failed;  /* on some device, which may be gone by now */
     uint32_t match_capacity;
 };

@@ -8,6 +8,8 @@
 /* Why a node is out for a gang. */
 enum exclusion {
     EXCLUDED_NOT_READY = 0,
+    EXCLUDED_UNHEALTHY,  /* by a node condition that a flavor lists */
+    EXCLUDED_QUARANTINE, /* good again, and not for long enough */
     EXCLUDED_CORDONED,
     EXCLUDED_FLAVOR,
     EXCLUDED_SELECTOR,
@@ -32,6 +34,7 @@ struct evidence {
     uint32_t flavor_count;
     uint32_t nodes_total; /* 0: no node was looked at */
     uint32_t excluded[EXCLUDED_COUNT];
+    struct str excluded_why[EXCLUDED_COUNT]; /* owned; more about those, absent: nothing */
     struct str resource; /* owned; what ran short where it came nearest to a start, absent: none */
     int64_t asked;       /* of it */
     int64_t free;

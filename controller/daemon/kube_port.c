@@ -199,7 +199,8 @@ static void on_absent(void *ctx, enum object_kind kind)
 {
     struct daemon *daemon = ctx;
     struct log_field fields[] = {LOG_STR("kind", str_from_c(kind_info(kind)->name)), {.key = NULL}};
-    log_line(&daemon->log, LOG_WARN,
+    /* Before Kubernetes 1.37 nobody has DeviceTaintRules, and nobody misses them. */
+    log_line(&daemon->log, kind == KIND_DEVICE_TAINT_RULE ? LOG_DEBUG : LOG_WARN,
              "the API server doesn't serve this kind; looked for again later", fields);
     on_complete(daemon, kind, "absent");
 }

@@ -167,6 +167,8 @@ static const char *gap_meaning(enum object_kind kind, enum live_extent extent)
         return "a flavor counts as one that every node has";
     case KIND_ADMISSION:
         return "how often a gang has failed to start, and when it is tried again, isn't known";
+    case KIND_DEVICE_TAINT_RULE:
+        return "devices that a DeviceTaintRule keeps pods off count as free";
     case KIND_NONE:
     case KIND_COUNT:
         break;

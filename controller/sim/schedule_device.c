@@ -40,9 +40,24 @@ static bool selectors_match(struct sim *sim, const struct device_selector_list *
     return true;
 }
 
-static bool is_tainted(const struct device *device, const struct toleration_list *tolerations)
+/* By its slice, or by a DeviceTaintRule. */
+static bool is_tainted(const struct sim *sim, const struct sim_device *device,
+                       const struct toleration_list *tolerations)
 {
-    return taints_find_untolerated(&device->taints, tolerations) != NULL;
+    if (taints_find_untolerated(&device->device->taints, tolerations) != NULL) {
+        return true;
+    }
+    for (struct sim_object *object = api_first(sim, KIND_DEVICE_TAINT_RULE); object != NULL;
+         object = api_next(object)) {
+        const struct device_taint_rule *rule = object->value;
+        struct taint taint = rule->spec.taint;
+        struct taint_list one = {.items = &taint, .count = 1};
+        if (device_taint_rule_selects(rule, &device->slice->spec, device->device->name) &&
+            taints_find_untolerated(&one, tolerations) != NULL) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool device_suits(struct allocation *allocation, const struct device_request_exact *exact,
@@ -50,7 +65,7 @@ static bool device_suits(struct allocation *allocation, const struct device_requ
 {
     struct sim *sim = allocation->sim;
     if (device_use_count(sim, device->key) > 0 || !device_is_at_node(device, allocation->node) ||
-        is_tainted(device->device, &exact->tolerations)) {
+        is_tainted(sim, device, &exact->tolerations)) {
         return false;
     }
     for (uint32_t i = 0; i < chosen_count; i++) {

@@ -74,6 +74,7 @@ void watch_changed(struct sim *sim, struct sim_object *object, const void *old)
         scheduler_wake(sim);
         break;
     case KIND_DEVICE_CLASS:
+    case KIND_DEVICE_TAINT_RULE:
         scheduler_wake(sim);
         break;
     case KIND_RESOURCE_CLAIM_TEMPLATE:
@@ -174,6 +175,9 @@ void watch_removed(struct sim *sim, struct sim_object *object)
         break;
     case KIND_RESOURCE_SLICE:
         devices_slices_changed(sim);
+        break;
+    case KIND_DEVICE_TAINT_RULE:
+        scheduler_wake(sim);
         break;
     case KIND_NONE:
     case KIND_NAMESPACE:

@@ -16,7 +16,7 @@ static enum reason kind_of(enum reason reason)
 {
     bool is_quota = reason == REASON_BORROWING_LIMIT || reason == REASON_COHORT_EXHAUSTED;
     bool is_room = reason == REASON_NODE_SHAPE || reason == REASON_DEVICES_EXHAUSTED ||
-                   reason == REASON_RESERVED_FOR_OTHER;
+                   reason == REASON_DEVICES_UNHEALTHY || reason == REASON_RESERVED_FOR_OTHER;
     return is_quota ? REASON_QUOTA_EXHAUSTED : is_room ? REASON_NODES_FULL : reason;
 }
 

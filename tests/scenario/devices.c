@@ -328,7 +328,7 @@ static void tainted_device_is_no_capacity(void **state)
                 "\"devices\":[{\"name\":\"g0\"},{\"name\":\"g1\",\"taints\":[{\"key\":\"bad\","
                 "\"effect\":\"NoSchedule\"}]}]");
     given_waiting_for_two(s);
-    expect_state(s, "a", "Pending DevicesExhausted");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
     expect_message(s, "a", "1 of 2");
     given_slice(s, "s1", 2, 1, "\"devices\":[{\"name\":\"g0\"},{\"name\":\"g1\"}]");
     expect_state(s, "a", "Admitted");

@@ -183,6 +183,7 @@ struct allocation_result {
     struct str device;
     struct opt_bool admin_access;
     struct str share_id;
+    struct toleration_list tolerations; /* of the request that it was allocated for */
 };
 
 struct allocation_result_list {
@@ -231,3 +232,31 @@ struct resource_claim_template {
     struct object_meta meta;
     struct claim_template_spec spec;
 };
+
+/* What is absent doesn't narrow the choice. */
+struct device_taint_selector {
+    struct str driver;
+    struct str pool;
+    struct str device;
+};
+
+struct device_taint_rule_spec {
+    struct device_taint_selector *device_selector; /* NULL: no device at all */
+    struct taint taint;
+};
+
+/* Taints devices of other people's ResourceSlices. */
+struct device_taint_rule {
+    struct object_meta meta;
+    struct device_taint_rule_spec spec;
+};
+
+/* Whether the rule is about that device of the slice. */
+bool device_taint_rule_selects(const struct device_taint_rule *rule,
+                               const struct resource_slice_spec *slice, struct str device_name);
+/* NoSchedule or NoExecute: an effect that isn't known is None. */
+bool device_taint_keeps_off(const struct taint *taint);
+/* Until when a claim with these tolerations may hold a device of that taint: INT64_MAX for good, 0
+ * not at all. Only for NoExecute there is anything between (tolerationSeconds). */
+int64_t device_taint_tolerated_until_ms(const struct taint *taint,
+                                        const struct toleration_list *tolerations);

@@ -27,6 +27,7 @@ enum object_kind {
     KIND_COHORT,
     KIND_RESOURCE_FLAVOR,
     KIND_ADMISSION,
+    KIND_DEVICE_TAINT_RULE,
     KIND_COUNT,
 };
 

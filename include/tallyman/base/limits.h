@@ -167,6 +167,9 @@
 #define LOOKS_MAX               10000 /* that the trace of one step tells */
 #define BOOKING_REFRESH_MS      10000 /* between two looks at when booked heads start */
 
+/* core: health */
+#define NODE_SETTLING_MS (5 * 60 * 1000) /* a new Node comes up: no recovery */
+
 /* api: counting */
 #define POD_RESOURCES_MAX 128 /* different resources that one pod may name */
 

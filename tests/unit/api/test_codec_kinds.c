@@ -34,6 +34,7 @@ static const struct {
     {"Cohort", KIND_COHORT, NULL},
     {"ResourceFlavor", KIND_RESOURCE_FLAVOR, NULL},
     {"Admission", KIND_ADMISSION, NULL},
+    {"DeviceTaintRule", KIND_DEVICE_TAINT_RULE, NULL},
     {"Status", KIND_NONE, &api_status_schema},
     {"AdmissionRecord", KIND_NONE, &admission_record_schema},
     {"SuspendedRecord", KIND_NONE, &suspended_record_schema},
@@ -319,6 +320,7 @@ static void kinds_have_the_server_s_plurals_and_scopes(void **state)
         [KIND_COHORT] = "tallyman.dev/v1beta1 cohorts cluster",
         [KIND_RESOURCE_FLAVOR] = "tallyman.dev/v1beta1 resourceflavors cluster",
         [KIND_ADMISSION] = "tallyman.dev/v1beta1 admissions namespaced",
+        [KIND_DEVICE_TAINT_RULE] = "resource.k8s.io/v1 devicetaintrules cluster",
     };
 
     (void)state;
