@@ -9,6 +9,7 @@
 
 #include "decode_map.h"
 #include "decode_value.h"
+#include "schema.h"
 #include "tallyman/api/quantity.h"
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
@@ -26,7 +27,9 @@ struct frame {
     const struct field *field; /* FRAME_OBJECT: whose value comes next, NULL if no schema names it;
                                   else the list's or map's own field */
     char *at;                  /* the struct, or the {items, count}; borrowed from the arena */
-    struct str key;            /* FRAME_MAP: whose value comes next; borrowed from the arena */
+    const struct older_shape
+        *older;     /* FRAME_OBJECT: what no schema names is a field of this; NULL */
+    struct str key; /* FRAME_MAP: whose value comes next; borrowed from the arena */
 };
 
 struct decoder {
@@ -290,6 +293,44 @@ static const struct field *schema_find_field(const struct schema *schema, struct
     return NULL;
 }
 
+/* The value of a field as an older API version has it. */
+static struct rc older_member(struct decoder *decoder, const struct frame *frame,
+                              const struct token *token, struct err *err)
+{
+    const struct older_shape *older = frame->older;
+    bool is_nothing =
+        token->kind == TOKEN_NULL || (token->kind == TOKEN_STRING && token->text.len == 0);
+
+    if (is_nothing) { /* v1beta1 writes deviceClassName: "" beside firstAvailable */
+        return RC_SUCCESS;
+    }
+    if (frame->field == NULL) {
+        return begin_object(decoder, older->schema, frame->at, token, err);
+    }
+    void *object = NULL;
+
+    memcpy(&object, frame->at + older->offset, sizeof(object));
+    if (object == NULL) {
+        object = arena_alloc(decoder->arena, older->inlined->bytes);
+        memcpy(frame->at + older->offset, &object, sizeof(object));
+    }
+    return decode_member(decoder, frame->field, (char *)object + frame->field->offset, token, err);
+}
+
+static void find_member(struct frame *frame, struct str name)
+{
+    frame->field = schema_find_field(frame->schema, name);
+    frame->older = frame->field == NULL ? older_shape_of(frame->schema) : NULL;
+    if (frame->older == NULL) {
+        return;
+    }
+    if (frame->older->inlined != NULL) {
+        frame->field = schema_find_field(frame->older->inlined, name);
+    }
+    bool is_flattened = frame->older->flattened != NULL && str_eq_c(name, frame->older->flattened);
+    frame->older = frame->field != NULL || is_flattened ? frame->older : NULL;
+}
+
 static void decoder_pop(struct decoder *decoder)
 {
     decoder->depth--;
@@ -310,12 +351,15 @@ static struct rc object_token(struct decoder *decoder, struct frame *frame,
                               const struct token *token, struct err *err)
 {
     if (token->kind == TOKEN_KEY) {
-        frame->field = schema_find_field(frame->schema, token->text);
+        find_member(frame, token->text);
         return RC_SUCCESS;
     }
     if (token->kind == TOKEN_OBJECT_END) {
         decoder_pop(decoder);
         return RC_SUCCESS;
+    }
+    if (frame->older != NULL) {
+        return older_member(decoder, frame, token, err);
     }
     if (frame->field == NULL) {
         decoder->skip_depth = token_is_start(token) ? 1 : 0;

@@ -2,6 +2,7 @@
 #include "tallyman/api/kinds.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "schema.h"
 
@@ -50,6 +51,25 @@ const struct kind_info *kind_info(enum object_kind kind)
     return &kinds[kind];
 }
 
+const char *kind_version(const struct kind_info *kind, uint32_t index)
+{
+    static const char *const dra[] = {"v1", "v1beta2", "v1beta1"};
+    if (strcmp(kind->group, GROUP_DRA) == 0) {
+        return index < ARRAY_COUNT(dra) ? dra[index] : NULL;
+    }
+    return index == 0 ? kind->version : NULL;
+}
+
+static bool is_version_of(const struct kind_info *info, struct str version)
+{
+    for (uint32_t i = 0; kind_version(info, i) != NULL; i++) {
+        if (str_eq_c(version, kind_version(info, i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* "batch/v1" is group and version; "v1" alone is of the core group. */
 static bool api_version_is(const struct kind_info *info, struct str api_version)
 {
@@ -59,7 +79,7 @@ static bool api_version_is(const struct kind_info *info, struct str api_version)
         return info->group[0] == '\0' && str_eq_c(api_version, info->version);
     }
     return info->group[0] != '\0' && str_eq_c(str_take(api_version, slash), info->group) &&
-           str_eq_c(str_skip(api_version, slash + 1), info->version);
+           is_version_of(info, str_skip(api_version, slash + 1));
 }
 
 const struct kind_info *kind_find(struct str api_version, struct str kind)

@@ -74,6 +74,21 @@
             &of##_schema                                                                           \
     }
 
+/* How older API versions wrote what is a struct of its own, or no longer is, now: fields that only
+ * the decoder knows. */
+struct older_shape {
+    const struct schema *schema; /* of the struct that is written otherwise */
+    /* The object of this name holds the struct's own fields; NULL: none does. */
+    const char *flattened;
+    /* The fields of this schema stand beside the struct's own; NULL: none do. The pointer to the
+     * struct that they belong into is at that offset. */
+    const struct schema *inlined;
+    size_t offset;
+};
+
+/* Static; NULL: it was never otherwise. */
+const struct older_shape *older_shape_of(const struct schema *schema);
+
 /* Defines tag##_schema over the array tag##_fields. */
 #define SCHEMA(tag)                                                                                \
     const struct schema tag##_schema = {#tag, sizeof(struct tag), tag##_fields,                    \

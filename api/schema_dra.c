@@ -1,4 +1,5 @@
-/* schema_dra.c - the kinds of resource.k8s.io/v1 (k8s.io/api/resource/v1/types.go). */
+/* schema_dra.c - the kinds of resource.k8s.io/v1 (k8s.io/api/resource/v1/types.go), and how its
+ * older versions were written. v1beta2 is as v1. */
 #include "schema.h"
 
 #include "tallyman/api/dra.h"
@@ -118,6 +119,24 @@ static const struct field device_request_fields[] = {
     F_OBJECT_LIST(device_request, first_available, "firstAvailable", device_request_exact),
 };
 static SCHEMA(device_request);
+
+/* v1beta1: a device's fields are in `basic`, and those of `exactly` stand in the request itself. */
+static const struct older_shape older_shapes[] = {
+    {.schema = &device_schema, .flattened = "basic"},
+    {.schema = &device_request_schema,
+     .inlined = &device_request_exact_schema,
+     .offset = offsetof(struct device_request, exactly)},
+};
+
+const struct older_shape *older_shape_of(const struct schema *schema)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(older_shapes); i++) {
+        if (older_shapes[i].schema == schema) {
+            return &older_shapes[i];
+        }
+    }
+    return NULL;
+}
 
 static const struct field device_constraint_fields[] = {
     F_STRING_LIST(device_constraint, requests, "requests"),

@@ -10,6 +10,7 @@ struct listing {
     struct live *live;
     enum object_kind kind;
     struct str namespace_name; /* absent: all */
+    uint32_t version_index;    /* of kind_version(), as which it is read */
     struct str version;        /* of exactly that moment; absent: the newest */
     struct str seen_version;   /* of the list, once it has been read; in live->arena */
 };
@@ -89,7 +90,9 @@ static struct rc list_once(struct session *session, struct listing *listing,
         struct text query;
         text_init(&path, arena, 1024);
         text_init(&query, arena, 65536);
-        path_add_collection(&path, kind_info(listing->kind), listing->namespace_name);
+        path_add_collection_as(&path, kind_info(listing->kind),
+                               kind_version(kind_info(listing->kind), listing->version_index),
+                               listing->namespace_name);
         text_addf(&query, "limit=%d", LIVE_PAGE_ITEMS);
         if (!str_is_empty(next)) {
             text_add(&query, STR("&continue="));
@@ -114,12 +117,27 @@ static struct rc list_once(struct session *session, struct listing *listing,
     return RC_SUCCESS;
 }
 
+/* In the newest version of the API that is served. */
+static struct rc list_served(struct session *session, struct listing *listing,
+                             struct session_answer *ret_answer, struct err *err)
+{
+    const struct kind_info *info = kind_info(listing->kind);
+    TRY(list_once(session, listing, ret_answer, err));
+    while (ret_answer->outcome == KUBE_NOT_FOUND &&
+           kind_version(info, listing->version_index + 1) != NULL) {
+        listing->version_index++;
+        session_answer_drop(ret_answer);
+        TRY(list_once(session, listing, ret_answer, err));
+    }
+    return RC_SUCCESS;
+}
+
 /* The same moment as the lists before, else (it has been compacted, or is another store's) now. */
 static struct rc list_kind(struct session *session, struct listing *listing,
                            struct session_answer *ret_answer, struct err *err)
 {
     uint32_t before = listing->live->objects.count;
-    TRY(list_once(session, listing, ret_answer, err));
+    TRY(list_served(session, listing, ret_answer, err));
     enum kube_outcome outcome = ret_answer->outcome;
     bool is_no_moment = outcome == KUBE_GONE || outcome == KUBE_INVALID || outcome == KUBE_RETRY;
     if (!is_no_moment) {
@@ -130,7 +148,7 @@ static struct rc list_kind(struct session *session, struct listing *listing,
     session_answer_drop(ret_answer);
     listing->version = STR_NONE;
     listing->live->is_mixed = listing->live->is_mixed || had_version;
-    return list_once(session, listing, ret_answer, err);
+    return list_served(session, listing, ret_answer, err);
 }
 
 static const char *gap_meaning(enum object_kind kind, enum live_extent extent)

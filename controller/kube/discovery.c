@@ -98,22 +98,34 @@ static const struct field group_fields[] = {
 static const struct schema group_schema = {"APIGroup", sizeof(struct api_group), group_fields,
                                            ARRAY_COUNT(group_fields)};
 
+/* "v1, v1beta2 or v1beta1" */
+static void add_wanted(struct text *text, const struct kind_info *kind)
+{
+    for (uint32_t i = 0; kind_version(kind, i) != NULL; i++) {
+        bool is_last = kind_version(kind, i + 1) == NULL;
+        text_addf(text, "%s%s", i == 0 ? "" : is_last ? " or " : ", ", kind_version(kind, i));
+    }
+}
+
 static struct str group_advice(struct arena *arena, const struct kind_info *kind,
                                const struct kube_group_versions *versions)
 {
     struct text text;
     text_init(&text, arena, 512);
     if (!versions->is_served) {
-        text_addf(&text, "%s is not served by this cluster; Tallyman needs %s of it for %s",
-                  kind->group, kind->version, kind->plural);
+        text_addf(&text, "%s is not served by this cluster; Tallyman needs ", kind->group);
+        add_wanted(&text, kind);
+        text_addf(&text, " of it for %s", kind->plural);
         return text_str(&text);
     }
     text_addf(&text, "%s is served as ", kind->group);
     for (uint32_t i = 0; i < versions->versions.count; i++) {
         text_addf(&text, "%s" STR_FMT, i == 0 ? "" : ", ", STR_ARG(versions->versions.items[i]));
     }
-    text_addf(&text, " only; Tallyman needs %s for %s%s", kind->version, kind->plural,
-              str_eq_c(STR("resource.k8s.io"), kind->group) ? ", which Kubernetes has from 1.34 on"
+    text_addf(&text, " only; Tallyman needs ");
+    add_wanted(&text, kind);
+    text_addf(&text, " for %s%s", kind->plural,
+              str_eq_c(STR("resource.k8s.io"), kind->group) ? ", which Kubernetes has from 1.32 on"
                                                             : "");
     return text_str(&text);
 }
@@ -129,7 +141,9 @@ static struct rc group_decode(struct arena *arena, const struct kind_info *kind,
     for (uint32_t i = 0; i < group->versions.count; i++) {
         struct str version = group->versions.items[i].version;
         versions.versions.items[versions.versions.count++] = version;
-        versions.has_wanted = versions.has_wanted || str_eq_c(version, kind->version);
+        for (uint32_t v = 0; kind_version(kind, v) != NULL; v++) {
+            versions.has_wanted = versions.has_wanted || str_eq_c(version, kind_version(kind, v));
+        }
     }
     *ret_versions = versions;
     return RC_SUCCESS;

@@ -53,6 +53,7 @@ struct kube_informer {
     bool is_sync_told; /* on_sync_start of this sync */
     bool is_synced;
     bool is_absent;
+    uint32_t version_index; /* of kind_version(): as which the kind is read */
     uint32_t fill_failures; /* WatchLists in a row that ended before their end mark */
     uint64_t list_until_ms; /* loop time; until then no WatchList is tried */
     uint64_t absent_since_ms;

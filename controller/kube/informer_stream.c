@@ -19,7 +19,9 @@ static struct str informer_path(struct kube_informer *informer)
 {
     struct text path;
     text_init(&path, &informer->scratch, QUERY_MAX_BYTES);
-    path_add_collection(&path, informer->kind, informer->options.namespace_name);
+    path_add_collection_as(&path, informer->kind,
+                           kind_version(informer->kind, informer->version_index),
+                           informer->options.namespace_name);
     return text_str(&path);
 }
 
@@ -150,7 +152,20 @@ static void informer_retry(struct kube_informer *informer, int64_t at_least_ms, 
     if (was_watching || lasted_ms >= (uint64_t)informer->options.retry_max_ms) {
         kube_backoff_reset(&informer->backoff);
     }
+    informer->version_index = 0; /* the server may be a newer one by now */
     informer_wait(informer, kube_backoff_next_ms(&informer->backoff, at_least_ms), message);
+}
+
+/* 404 in one version of the API: the next older one is tried at once; false: there is none. */
+static bool informer_try_older(struct kube_informer *informer)
+{
+    informer->version_index++;
+    if (kind_version(informer->kind, informer->version_index) == NULL) {
+        informer->version_index = 0;
+        return false;
+    }
+    informer_wait(informer, 0, STR_NONE);
+    return true;
 }
 
 static void informer_avoid_watch_list(struct kube_informer *informer)
@@ -195,7 +210,9 @@ static void informer_on_failure(struct kube_informer *informer, const struct tra
     struct outcome_request request = {"GET", informer_path(informer)};
     outcome_classify(&informer->scratch, &request, end, &response);
     if (response.outcome == KUBE_NOT_FOUND) {
-        informer_on_not_served(informer, response.message);
+        if (!informer_try_older(informer)) {
+            informer_on_not_served(informer, response.message);
+        }
         return;
     }
     bool is_filling = informer->state == INFORMER_FILLING;

@@ -22,10 +22,16 @@ void path_add_encoded(struct text *text, struct str piece)
 
 void path_add_collection(struct text *text, const struct kind_info *kind, struct str namespace_name)
 {
+    path_add_collection_as(text, kind, kind->version, namespace_name);
+}
+
+void path_add_collection_as(struct text *text, const struct kind_info *kind, const char *version,
+                            struct str namespace_name)
+{
     if (kind->group[0] == '\0') {
-        text_addf(text, "/api/%s", kind->version);
+        text_addf(text, "/api/%s", version);
     } else {
-        text_addf(text, "/apis/%s/%s", kind->group, kind->version);
+        text_addf(text, "/apis/%s/%s", kind->group, version);
     }
     if (kind->is_namespaced && !str_is_empty(namespace_name)) {
         text_add(text, STR("/namespaces/"));

@@ -44,6 +44,9 @@ struct kind_info {
 
 /* Static; NULL for KIND_NONE and beyond KIND_COUNT. */
 const struct kind_info *kind_info(enum object_kind kind);
+/* The versions of the kind's group whose objects decode into its struct, the newest first: the
+ * first is `version`. Static; NULL beyond the last. */
+const char *kind_version(const struct kind_info *kind, uint32_t index);
 /* By apiVersion ("batch/v1") and kind ("Job"); NULL if it isn't one of ours. */
 const struct kind_info *kind_find(struct str api_version, struct str kind);
 

@@ -20,10 +20,10 @@ void kube_read_server_version(struct kube_client *client,
 
 struct kube_group_versions {
     bool is_served;           /* the group is there, in whatever version */
-    bool has_wanted;          /* the version that kinds.h wants is there too */
+    bool has_wanted;          /* one of those that kind_version() knows is there too */
     struct str_list versions; /* as the server lists them */
-    /* `resource.k8s.io is served as v1beta1 only; Tallyman needs v1, which Kubernetes has from 1.34
-     * on`; empty when has_wanted. */
+    /* `resource.k8s.io is served as v1alpha3 only; Tallyman needs v1, v1beta2 or v1beta1 for
+     * resourceslices, which Kubernetes has from 1.32 on`; empty when has_wanted. */
     struct str advice;
 };
 

@@ -10,6 +10,9 @@ void path_add_encoded(struct text *text, struct str piece);
  * kind. */
 void path_add_collection(struct text *text, const struct kind_info *kind,
                          struct str namespace_name);
+/* The same in that version of the API. */
+void path_add_collection_as(struct text *text, const struct kind_info *kind, const char *version,
+                            struct str namespace_name);
 /* The same with "/name" and, unless it is NULL, "/subresource". */
 void path_add_object(struct text *text, const struct kind_info *kind, struct str namespace_name,
                      struct str name, const char *subresource);

@@ -2,9 +2,10 @@
 import asyncio
 import re
 
-from wirelib.objects import JOBS, added, bookmark, job, job_list, seen
+from wirelib.objects import JOBS, added, bookmark, event, job, job_list, seen
 
 QUEUES = "/apis/tallyman.dev/v1beta1/queues"
+SLICES = "/apis/resource.k8s.io/%s/resourceslices"
 
 
 async def listing(bench, *arguments):
@@ -132,6 +133,46 @@ async def test_an_absent_kind_is_told_once_and_found_later(bench):
     await stream.start()
     await stream.chunk(bookmark(4, is_end=True).replace(b'"Job"', b'"Queue"'))
     await client.expect("sync_start Queue", "synced Queue")
+    await client.quit()
+
+
+def old_slice(name, version):
+    return {"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceSlice",
+            "metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)},
+            "spec": {"driver": "d", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+                     "devices": [{"name": "g0", "basic": {"attributes": {"a": {"int": 1}}}}]}}
+
+
+async def test_the_newest_version_that_is_served_is_read(bench):
+    server = await bench.server()
+    client = await bench.client(server, "--watch", "ResourceSlice")
+    for version in ("v1", "v1beta2"):
+        await (await server.next(SLICES % version)).refuse(404, "NotFound", "404 page not found")
+    stream = await server.next(SLICES % "v1beta1")
+    await stream.start()
+    end = bookmark(9, is_end=True).replace(b'"Job"', b'"ResourceSlice"')
+    await stream.chunk(event("ADDED", old_slice("a", 5)) + end)
+    await client.expect("sync_start ResourceSlice",
+                        re.compile("^ADDED ResourceSlice .*a uid=uid-a rv=5"),
+                        "synced ResourceSlice")
+    # Whenever all is read afresh, a newer version may be there.
+    await stream.finish()
+    await client.expect(re.compile("^trouble ResourceSlice"))
+    stream = await server.next(SLICES % "v1")
+    await stream.start()
+    await stream.chunk(event("ADDED", old_slice("a", 5)) + end)
+    await client.expect("sync_start ResourceSlice",
+                        re.compile("^MODIFIED ResourceSlice .*a uid=uid-a rv=5"),
+                        "synced ResourceSlice")
+    await client.quit()
+
+
+async def test_a_kind_is_absent_when_no_version_is_served(bench):
+    server = await bench.server()
+    client = await bench.client(server, "--watch", "ResourceSlice")
+    for version in ("v1", "v1beta2", "v1beta1"):
+        await (await server.next(SLICES % version)).refuse(404, "NotFound", "404 page not found")
+    await client.expect("absent ResourceSlice")
     await client.quit()
 
 

@@ -245,10 +245,15 @@ async def test_version_and_group(bench):
     client.tell("group ResourceClaim")
     await (await server.next("/apis/resource.k8s.io")).answer(
         200, {"kind": "APIGroup", "name": "resource.k8s.io",
-              "versions": [{"groupVersion": "resource.k8s.io/v1beta1", "version": "v1beta1"}]})
+              "versions": [{"groupVersion": "resource.k8s.io/v1alpha3", "version": "v1alpha3"}]})
     await client.expect("group served=1 wanted=0 versions=1 advice=resource.k8s.io is served as "
-                        "v1beta1 only; Tallyman needs v1 for resourceclaims, which Kubernetes has "
-                        "from 1.34 on")
+                        "v1alpha3 only; Tallyman needs v1, v1beta2 or v1beta1 for resourceclaims, "
+                        "which Kubernetes has from 1.32 on")
+    client.tell("group ResourceClaim")
+    await (await server.next("/apis/resource.k8s.io")).answer(
+        200, {"kind": "APIGroup", "name": "resource.k8s.io",
+              "versions": [{"groupVersion": "resource.k8s.io/v1beta1", "version": "v1beta1"}]})
+    await client.expect("group served=1 wanted=1 versions=1 advice=")
     client.tell("group Queue")
     await (await server.next("/apis/tallyman.dev")).answer(404, "404 page not found")
     await client.expect(re.compile("^group served=0 wanted=0 versions=0 advice=tallyman.dev is not "
