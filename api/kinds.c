@@ -40,6 +40,9 @@ static const struct kind_info kinds[KIND_COUNT] = {
                         true, &admission_schema},
     [KIND_DEVICE_TAINT_RULE] = {KIND_DEVICE_TAINT_RULE, "DeviceTaintRule", GROUP_DRA, "v1",
                                 "devicetaintrules", false, true, &device_taint_rule_schema},
+    [KIND_PROVISIONING_REQUEST] = {KIND_PROVISIONING_REQUEST, "ProvisioningRequest",
+                                   "autoscaling.x-k8s.io", "v1", "provisioningrequests", true, true,
+                                   &provisioning_request_schema},
 };
 
 const struct kind_info *kind_info(enum object_kind kind)

@@ -128,3 +128,7 @@ extern const struct schema queue_schema;
 extern const struct schema cohort_schema;
 extern const struct schema resource_flavor_schema;
 extern const struct schema admission_schema;
+extern const struct schema record_pod_set_schema;
+
+/* schema_provisioning.c */
+extern const struct schema provisioning_request_schema;

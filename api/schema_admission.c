@@ -175,13 +175,14 @@ static const struct field record_pod_set_fields[] = {
     F_RESOURCE_LIST(record_pod_set, requests, "requests"),
     F_OBJECT_PTR(record_pod_set, restore, "restore", record_restore),
 };
-static SCHEMA(record_pod_set);
+SCHEMA(record_pod_set);
 
 static const struct field admission_record_fields[] = {
     F_STRING(admission_record, queue, "queue"),
     F_TIME(admission_record, at, "at"),
     F_INT(admission_record, priority, "priority"),
     F_OBJECT_LIST(admission_record, pod_sets, "podSets", record_pod_set),
+    F_STRING(admission_record, request, "request"),
     F_OBJECT_PTR(admission_record, restore, "restore", record_restore),
 };
 SCHEMA(admission_record);

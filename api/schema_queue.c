@@ -56,6 +56,15 @@ static const struct field requeue_policy_fields[] = {
 };
 static SCHEMA(requeue_policy);
 
+static const struct field queue_provisioning_fields[] = {
+    F_STRING(queue_provisioning, class_name, "className"),
+    F_STRING_MAP(queue_provisioning, parameters, "parameters"),
+    F_STRING_LIST(queue_provisioning, managed_resources, "managedResources"),
+    F_STRING_MAP(queue_provisioning, node_selector, "nodeSelectorFromDetails"),
+    F_DURATION(queue_provisioning, timeout, "timeout"),
+};
+static SCHEMA(queue_provisioning);
+
 static const struct field queue_spec_fields[] = {
     F_STRING(queue_spec, cohort, "cohort"),
     F_OBJECT_PTR(queue_spec, namespace_selector, "namespaceSelector", label_selector),
@@ -75,6 +84,7 @@ static const struct field queue_spec_fields[] = {
     F_OBJECT_PTR(queue_spec, requeue, "requeue", requeue_policy),
     F_STRING_LIST(queue_spec, allowed_priority_classes, "allowedPriorityClasses"),
     F_STRING_LIST(queue_spec, admission_checks, "admissionChecks"),
+    F_OBJECT_PTR(queue_spec, provisioning, "provisioning", queue_provisioning),
 };
 static SCHEMA(queue_spec);
 

@@ -6,6 +6,7 @@
  * The request stands on the Job, with the gang that it is for beside it, so that a restart takes
  * it up where it was. It goes when the gang has stopped, or when nobody waits for its room any
  * more. */
+#include "check.h"
 #include "preempt.h"
 
 #include "tallyman/base/limits.h"
@@ -90,6 +91,13 @@ static void stop(struct core *core, struct gang *victim, const struct gang *gang
 void checkpoint_begin(struct core *core, struct gang *victim, const struct gang *gang)
 {
     str_drop(&victim->stops_for);
+    if (victim->check != NULL) {
+        patch_tell_victim(core, victim, gang);
+        check_let_go(core, victim, "Preempted"); /* there is nothing to stop */
+        core->has_freed_victim = true;
+        gang_review(core, victim);
+        return;
+    }
     victim->stops_for = str_own(gang->uid);
     victim->is_stop_counted = false;
     if (can_be_asked(victim)) {

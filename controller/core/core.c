@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "check.h"
 #include "gang_input.h"
 #include "gate.h"
 #include "ghost.h"
@@ -50,6 +51,7 @@ void core_free(struct core *core)
     core->out = &ignored;
     core->is_ready = false;
     gangs_free(core);
+    requests_free(core);
     bookings_free(core);
     pods_free(core);
     devices_free(core);
@@ -111,6 +113,7 @@ static void become_ready(struct core *core)
         gang_pods_changed(core, gang);
         gang = next;
     }
+    checks_restore(core);
     preempt_restore(core);
     core->has_restored = true;
     preempt_withdraw_requests(core);
@@ -142,6 +145,9 @@ static struct rc apply_object(struct core *core, const struct object *object, st
         return RC_SUCCESS;
     case KIND_ADMISSION:
         admission_apply(core, value);
+        return RC_SUCCESS;
+    case KIND_PROVISIONING_REQUEST:
+        request_apply(core, value);
         return RC_SUCCESS;
     case KIND_RESOURCE_SLICE:
         slice_apply(core, value);
@@ -192,6 +198,9 @@ static void delete_object(struct core *core, const struct object *object)
     case KIND_ADMISSION:
         admission_deleted(core, value);
         break;
+    case KIND_PROVISIONING_REQUEST:
+        request_deleted(core, value);
+        break;
     case KIND_RESOURCE_SLICE:
         slice_deleted(core, value);
         break;
@@ -239,6 +248,8 @@ static void effect_done(struct core *core, const struct effect_done *done)
         job_write_done(core, gang, done);
     } else if (gang->admission_effect_id == done->effect_id) {
         admission_write_done(core, gang, done);
+    } else if (gang->check != NULL && gang->check->effect_id == done->effect_id) {
+        check_write_done(core, gang, done);
     }
 }
 
@@ -309,6 +320,9 @@ static struct rc take_in(struct core *core, const struct event *event, struct er
         return RC_SUCCESS;
     case EVENT_SYNCED:
         core->synced_kinds |= 1u << event->synced_kind;
+        if (event->synced_kind == KIND_PROVISIONING_REQUEST) {
+            checks_kind_changed(core, event->is_absent);
+        }
         become_ready(core);
         return RC_SUCCESS;
     case EVENT_EFFECT_DONE:

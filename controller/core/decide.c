@@ -1,5 +1,6 @@
 /* decide.c - the pass: takes the next gang by order, evaluates it against the state as it is now,
  * commits, goes on. No snapshot: an admission is charged before the next gang is looked at. */
+#include "check.h"
 #include "order.h"
 #include "preempt.h"
 #include "trace.h"
@@ -85,7 +86,7 @@ static void take_next(struct core *core, struct shape *shape)
         preempt_park(core, shape, false);
         waits_clear(shape);
         trace_look(core, gang, LOOK_ADMITTED, NULL);
-        patch_admit(core, gang, &evaluation);
+        check_or_admit(core, gang, &evaluation);
         if (is_strict) {
             strict_go_on(core, queue);
         } else {
@@ -125,11 +126,27 @@ bool shape_is_still_short(const struct shape *shape)
            verdict->asked;
 }
 
+/* Who preempts gangs that held nothing but quota, or asks for room that is there already, needn't
+ * wait for anything. */
+static bool finish_at_once(struct core *core)
+{
+    if (!core->has_freed_victim && !core->has_passed_check) {
+        return false;
+    }
+    core->has_freed_victim = false;
+    core->is_passing = false;
+    preempt_finish_ready(core);
+    checks_finish_ready(core);
+    core->is_passing = true;
+    return true;
+}
+
 void decide(struct core *core)
 {
     core->pass++;
     quota_relink(core);
     preempt_finish_ready(core);
+    checks_finish_ready(core);
     core->is_passing = true;
     preempt_wake(core);
     do {
@@ -147,6 +164,6 @@ void decide(struct core *core)
             }
             waits_go_on(core, queue);
         }
-    } while (bookings_settle(core));
+    } while (bookings_settle(core) || finish_at_once(core));
     core->is_passing = false;
 }

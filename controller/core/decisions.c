@@ -24,6 +24,14 @@ const char *decision_name(enum decision decision)
     return "";
 }
 
+static enum decision waiting_decision(const struct gang *gang, const struct verdict *verdict)
+{
+    if (gang->state == GANG_HELD || verdict->reason == REASON_HELD) {
+        return DECISION_HELD;
+    }
+    return verdict->reason == REASON_INVALID ? DECISION_INVALID : DECISION_WAIT;
+}
+
 static enum decision gang_decision(const struct gang *gang, const struct verdict *verdict)
 {
     bool is_writing = gang->write_effect_id != 0;
@@ -31,7 +39,7 @@ static enum decision gang_decision(const struct gang *gang, const struct verdict
         return DECISION_ADMIT;
     }
     if (gang->state == GANG_RESERVED) {
-        return DECISION_PREEMPT;
+        return gang->check != NULL ? DECISION_WAIT : DECISION_PREEMPT;
     }
     if (is_writing && gang->write_purpose == PATCH_SUSPEND) {
         return DECISION_EVICT;
@@ -39,10 +47,7 @@ static enum decision gang_decision(const struct gang *gang, const struct verdict
     if (gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING) {
         return str_is_set(gang->stops_for) ? DECISION_EVICT : DECISION_KEEP;
     }
-    if (gang->state == GANG_HELD || verdict->reason == REASON_HELD) {
-        return DECISION_HELD;
-    }
-    return verdict->reason == REASON_INVALID ? DECISION_INVALID : DECISION_WAIT;
+    return waiting_decision(gang, verdict);
 }
 
 static void fill_flavors(const struct charge_list *charges, struct arena *arena,

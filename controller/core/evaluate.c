@@ -4,7 +4,7 @@
  * quota and room wins. When none has, the verdict is the one that came nearest to a start. */
 #include "attempt.h"
 
-#include "gate.h"
+#include "check.h"
 #include "tallyman/base/limits.h"
 
 #define COMBINATIONS_MAX 256
@@ -51,6 +51,9 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
     struct verdict verdict = attempt_check_quota(attempt, &evaluation->level);
     if (attempt->core->ignores_quota) {
         verdict = verdict_say(REASON_NONE, 0, STR_NONE);
+    }
+    if (verdict.reason == REASON_NONE && check_is_asked(attempt->shape)) {
+        return check_obstacle(attempt->core, attempt->shape->queue, &attempt->core->scratch);
     }
     if (verdict.reason != REASON_NONE || str_eq_c(attempt->object->spec.fit, "Quota")) {
         return verdict;

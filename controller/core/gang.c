@@ -8,8 +8,12 @@
  *              |  '----> Suspending <----'                     |          |
  *              '-------------'---------------------------------'  <-------'
  *
- * Invariant: a gang holds a reservation exactly while it is Admitted or Running, or while it is
- * Suspending and had one; the reservation goes with its last pod. */
+ * Pending --> Reserved --> Admitted: its victims are stopping (preempt.c), or an autoscaler makes
+ * room for it (check.c).
+ *
+ * Invariant: a gang holds a reservation exactly while it is Reserved, Admitted or Running, or while
+ * it is Suspending and had one; the reservation goes with its last pod. */
+#include "check.h"
 #include "preempt.h"
 #include "wait.h"
 
@@ -99,6 +103,7 @@ struct gang *gang_new(struct core *core, struct str uid, struct str namespace_na
     HASH_ADD_KEYPTR(hh_key, core->gangs_by_key, gang->key.ptr, (unsigned)gang->key.len, gang);
     gang->is_in_keys = true;
     RB_INSERT(gang_order_tree, &core->gang_order, gang);
+    requests_meet_gang(core, gang);
     return gang;
 }
 
@@ -223,6 +228,27 @@ void gang_back_off(struct core *core, struct gang *gang)
     gang_remember(core, gang);
 }
 
+void gang_failed_before(struct core *core, struct gang *gang, int64_t before, int64_t at_ms)
+{
+    struct gang_memory *memory = &gang->memory;
+    int64_t count = sat_add(before, 1);
+    memory->requeue_count = count > memory->requeue_count ? count : memory->requeue_count;
+    int64_t due_ms = sat_add(at_ms, requeue_delay_ms(gang->queue, memory->requeue_count));
+    due_ms = (due_ms + 999) / 1000 * 1000;
+    memory->requeue_at_ms = due_ms > memory->requeue_at_ms ? due_ms : memory->requeue_at_ms;
+    gang_remember(core, gang);
+}
+
+bool gang_is_over_limit(const struct gang *gang)
+{
+    const struct queue *queue = gang->queue == NULL ? NULL : gang->queue->object;
+    int64_t limit =
+        queue != NULL && queue->spec.requeue != NULL && queue->spec.requeue->limit.is_set
+            ? queue->spec.requeue->limit.value
+            : 0;
+    return limit > 0 && gang->memory.requeue_count > limit;
+}
+
 void gang_reprioritize(struct core *core, struct gang *gang)
 {
     int64_t priority;
@@ -303,6 +329,12 @@ void gang_free(struct core *core, struct gang *gang)
         preempt_let_go(core, gang);
     }
     admission_withdraw(core, gang);
+    if (gang->check != NULL) {
+        gang->dropped_attempt = gang->check->attempt;
+        requests_tidy(core, gang);
+    }
+    check_drop(gang);
+    requests_leave_gang(gang);
     gang_dequeue(core, gang);
     core->reserved_count -= gang->state == GANG_RESERVED ? 1 : 0;
     ledger_release(core, gang);

@@ -245,8 +245,9 @@ void gang_count_pod(const struct core *core, struct gang *gang, struct pod_state
 
 int64_t gang_set_promised_pods(const struct gang *gang, const struct reserved_set *reserved)
 {
-    bool is_starting =
-        gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING || gang->state == GANG_RESERVED;
+    /* Room is made for a gang that is checked; there may be none yet. */
+    bool is_starting = gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING ||
+                       (gang->state == GANG_RESERVED && gang->check == NULL);
     if (gang->is_out || (!is_starting && gang->state != GANG_SUSPENDING)) {
         return 0;
     }

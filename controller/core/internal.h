@@ -357,6 +357,10 @@ void gang_job_gone(struct core *core, struct gang *gang);
 void gang_remember(struct core *core, struct gang *gang);
 /* Puts off its next start: one failure more, and a time that doubles with each. */
 void gang_back_off(struct core *core, struct gang *gang);
+/* The same, for a failure of that time, with `before` others in front of it; once for each. */
+void gang_failed_before(struct core *core, struct gang *gang, int64_t before, int64_t at_ms);
+/* It has failed more often than its queue allows. */
+bool gang_is_over_limit(const struct gang *gang);
 void gang_enqueue(struct core *core, struct gang *gang);
 void gang_dequeue(struct core *core, struct gang *gang);
 bool pod_is_of(const struct pod_state *pod, const struct gang *gang); /* by its namespace */
@@ -383,6 +387,12 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
 
 /* -- patch.c: what is written to a Job -------------------------------------------------------- */
 
+/* What steers kube-scheduler to the flavors that were chosen. In the arena, as the next. */
+void patch_add_directives(struct arena *arena, const struct pod_set *set,
+                          const struct set_choice *choice, struct template_patch *patch);
+/* An absent value removes the key. */
+void patch_add_selector(struct arena *arena, struct template_patch *patch, struct str key,
+                        struct str value, uint32_t *capacity);
 void patch_admit(struct core *core, struct gang *gang, const struct evaluation *evaluation);
 void patch_suspend(struct core *core, struct gang *gang, const char *cause, struct str why);
 /* A victim, for the sake of that gang; and the Event about it, once. */

@@ -1,4 +1,5 @@
 /* job.c - what a Job says, read into its gang. */
+#include "check.h"
 #include "gang_input.h"
 #include "gate.h"
 #include "preempt.h"
@@ -235,6 +236,18 @@ static struct str read_label(const struct core *core, struct gang *gang, const s
     return label;
 }
 
+/* Of the ProvisioningRequest whose room the gang has used last. */
+static void read_attempt(struct gang *gang, const struct job *job)
+{
+    gang->used_attempt = 0;
+    int64_t attempt = 0;
+    bool is_number = str_to_i64(job_annotation(job, ANNOTATION_ATTEMPT), &attempt);
+    if (is_number && attempt > 0 && attempt <= REQUEST_ATTEMPTS_MAX) {
+        gang->used_attempt = attempt;
+    }
+    gang->used_before = gang->used_attempt;
+}
+
 static void read_job(struct core *core, struct gang *gang, const struct job *job)
 {
     read_version(gang, job);
@@ -256,6 +269,7 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     gang->suspended = read_suspended(core, job);
     if (!gang_is_busy(gang)) {
         gang_sets_forget_patch(gang);
+        read_attempt(gang, job);
     }
     gang->checkpoint_ms = 0;
     (void)time_parse_rfc3339(job_annotation(job, ANNOTATION_CHECKPOINT), &gang->checkpoint_ms);

@@ -1,5 +1,5 @@
 /* patch.c - the writes to a Job: one PATCH admits, one suspends, one puts back what was put in. */
-#include "internal.h"
+#include "check.h"
 
 #include <assert.h>
 
@@ -52,110 +52,15 @@ static struct effect *patch_new(struct core *core, struct gang *gang,
     return effect;
 }
 
-static struct str json_of(struct core *core, const struct schema *schema, const void *value)
-{
-    struct json_writer *writer = json_writer_new();
-    encode_object(writer, schema, value);
-    struct str text = arena_copy_str(core->out->arena, json_writer_text(writer));
-    json_writer_free(writer);
-    return text;
-}
-
 /* -- admission -------------------------------------------------------------------------------- */
 
-/* Of the set's resources and of the claims that it names. */
-static struct string_map record_flavors(struct core *core, const struct reserve_request *reserve,
-                                        const struct reserved_set *reserved,
-                                        const struct pod_set *set)
-{
-    struct string_map map = {.count = 0};
-    uint32_t room = reserved->per_pod.count;
-    for (uint32_t c = 0; c < reserve->claim_count; c++) {
-        room += reserve->claims[c].charges.count;
-    }
-    map.items = ARENA_ARRAY(&core->scratch, struct string_pair, room + 1);
-    for (uint32_t i = 0; i < reserved->per_pod.count; i++) {
-        map.items[map.count++] = (struct string_pair){charge_asked(&reserved->per_pod.items[i]),
-                                                      reserved->per_pod.items[i].flavor};
-    }
-    for (uint32_t c = 0; c < reserve->claim_count; c++) {
-        const struct charge_list *charges = &reserve->claims[c].charges;
-        bool is_named = pod_set_names_claim(set, reserve->claims[c].key);
-        for (uint32_t i = 0; is_named && i < charges->count; i++) {
-            if (!str_is_set(string_map_find(&map, charges->items[i].resource))) {
-                map.items[map.count++] =
-                    (struct string_pair){charges->items[i].resource, charges->items[i].flavor};
-            }
-        }
-    }
-    return map;
-}
-
-static struct resource_list record_requests(struct core *core, const struct charge_list *charges)
-{
-    struct resource_list list = {.count = charges->count};
-    list.items = ARENA_ARRAY(&core->scratch, struct resource_amount, charges->count + 1);
-    for (uint32_t i = 0; i < charges->count; i++) {
-        const struct charge *charge = &charges->items[i];
-        bool is_milli = resource_is_milli(charge->resource);
-        list.items[i].name = charge_asked(charge);
-        list.items[i].text =
-            arena_format(&core->scratch, "%lld%s", (long long)charge->amount, is_milli ? "m" : "");
-        list.items[i].value.nano = (i128)charge->amount * (is_milli ? 1000000 : 1000000000);
-    }
-    return list;
-}
-
-static struct record_restore *restore_of(struct core *core, const struct pod_set *set)
-{
-    struct record_restore *restore = ARENA_NEW(&core->scratch, struct record_restore);
-    *restore = (struct record_restore){.node_selector = set->spec->node_selector,
-                                       .tolerations = set->spec->tolerations,
-                                       .parallelism = {true, set->size.pods}};
-    return restore;
-}
-
-static struct str record_text(struct core *core, struct gang *gang,
-                              const struct evaluation *evaluation)
-{
-    const struct reserve_request *reserve = &evaluation->reserve;
-    const struct shape *shape = gang->shape;
-    struct record_pod_set *sets =
-        ARENA_ARRAY(&core->scratch, struct record_pod_set, shape->set_count);
-    for (uint32_t s = 0; s < shape->set_count; s++) {
-        const struct reserved_set *reserved = &reserve->sets[s];
-        sets[s] = (struct record_pod_set){
-            .name = reserved->name,
-            .count = {true, reserved->count},
-            .flavors = record_flavors(core, reserve, reserved, &shape->sets[s]),
-            .requests = record_requests(core, &reserved->per_pod),
-            .restore = shape->set_count == 1 ? NULL : restore_of(core, &shape->sets[s])};
-    }
-    struct admission_record record = {
-        .queue = gang->queue->name,
-        .at = {true, core->now_ms},
-        .priority = {true, gang->priority},
-        .pod_sets = {.items = sets, .count = shape->set_count},
-        .restore = shape->set_count > 1 ? NULL : restore_of(core, &shape->sets[0])};
-    if (runtime_deadline_to_set(gang).is_set) {
-        struct record_restore *restore = record.restore;
-        if (restore == NULL) {
-            record.restore = restore = ARENA_NEW(&core->scratch, struct record_restore);
-        }
-        restore->active_deadline_seconds = (struct opt_int){true, gang->deadline_ms / 1000};
-    }
-    return json_of(core, &admission_record_schema, &record);
-}
-
-static void add_selector(struct core *core, struct template_patch *patch, struct str key,
-                         struct str value, uint32_t *capacity)
+void patch_add_selector(struct arena *arena, struct template_patch *patch, struct str key,
+                        struct str value, uint32_t *capacity)
 {
     struct string_map *map = &patch->node_selector;
-    map->items =
-        arena_grow(core->out->arena, map->items, map->count, capacity, sizeof(struct string_pair));
+    map->items = arena_grow(arena, map->items, map->count, capacity, sizeof(struct string_pair));
     map->items[map->count++] = (struct string_pair){
-        arena_copy_str(core->out->arena, key),
-        str_is_set(value) ? arena_copy_str(core->out->arena, value) : STR_NONE};
+        arena_copy_str(arena, key), str_is_set(value) ? arena_copy_str(arena, value) : STR_NONE};
 }
 
 static bool has_toleration(const struct toleration_list *list, const struct toleration *wanted)
@@ -180,23 +85,22 @@ static struct toleration copy_toleration(struct arena *arena, const struct toler
     return copy;
 }
 
-static void append_tolerations(struct core *core, struct template_patch *patch,
+static void append_tolerations(struct arena *arena, struct template_patch *patch,
                                const struct toleration_list *from, uint32_t *capacity)
 {
     for (uint32_t i = 0; i < from->count; i++) {
         if (!has_toleration(&patch->tolerations, &from->items[i])) {
             patch->tolerations.items =
-                arena_grow(core->out->arena, patch->tolerations.items, patch->tolerations.count,
-                           capacity, sizeof(struct toleration));
+                arena_grow(arena, patch->tolerations.items, patch->tolerations.count, capacity,
+                           sizeof(struct toleration));
             patch->tolerations.items[patch->tolerations.count++] =
-                copy_toleration(core->out->arena, &from->items[i]);
+                copy_toleration(arena, &from->items[i]);
         }
     }
 }
 
-/* What steers kube-scheduler to the flavors that were chosen. */
-static void add_directives(struct core *core, const struct pod_set *set,
-                           const struct set_choice *choice, struct template_patch *patch)
+void patch_add_directives(struct arena *arena, const struct pod_set *set,
+                          const struct set_choice *choice, struct template_patch *patch)
 {
     uint32_t selector_capacity = 0;
     uint32_t toleration_capacity = 0;
@@ -204,19 +108,19 @@ static void add_directives(struct core *core, const struct pod_set *set,
     for (uint32_t f = 0; f < choice->flavor_count; f++) {
         const struct resource_flavor_spec *flavor = &choice->flavors[f]->spec;
         for (uint32_t i = 0; i < flavor->node_labels.count; i++) {
-            add_selector(core, patch, flavor->node_labels.items[i].key,
-                         flavor->node_labels.items[i].value, &selector_capacity);
+            patch_add_selector(arena, patch, flavor->node_labels.items[i].key,
+                               flavor->node_labels.items[i].value, &selector_capacity);
         }
         adds_tolerations = adds_tolerations || flavor->tolerations.count > 0;
     }
     if (str_is_set(choice->pin)) {
-        add_selector(core, patch, STR(LABEL_HOSTNAME), choice->pin, &selector_capacity);
+        patch_add_selector(arena, patch, STR(LABEL_HOSTNAME), choice->pin, &selector_capacity);
     }
     if (adds_tolerations) {
         patch->sets_tolerations = true;
-        append_tolerations(core, patch, &set->spec->tolerations, &toleration_capacity);
+        append_tolerations(arena, patch, &set->spec->tolerations, &toleration_capacity);
         for (uint32_t f = 0; f < choice->flavor_count; f++) {
-            append_tolerations(core, patch, &choice->flavors[f]->spec.tolerations,
+            append_tolerations(arena, patch, &choice->flavors[f]->spec.tolerations,
                                &toleration_capacity);
         }
     }
@@ -243,7 +147,10 @@ static void admit_set(struct core *core, const struct gang *gang, uint32_t s,
         patch->parallelism = (struct opt_int){true, count};
         patch->sets_completions = own->is_elastic_index;
     }
-    add_directives(core, set, &evaluation->sets[s], patch);
+    patch_add_directives(core->out->arena, set, &evaluation->sets[s], patch);
+    if (gang->check != NULL) {
+        check_directives(core, gang, patch);
+    }
     string_map_drop(&own->admit_selector);
     own->admit_selector = string_map_own(&patch->node_selector);
 }
@@ -260,6 +167,10 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
     struct job_patch *patch = &effect->patch;
     patch->suspend = (struct opt_bool){true, false};
     patch->record = record_text(core, gang, evaluation);
+    if (gang->check != NULL) {
+        patch->provisioning_attempt =
+            arena_format(core->out->arena, "%lld", (long long)gang->check->attempt);
+    }
     patch->removes_suspended = gang->suspended != NULL;
     patch->removes_checkpoint = gang->request_ms != 0;
     add_templates(core, gang, patch);
@@ -286,7 +197,7 @@ void patch_suspend(struct core *core, struct gang *gang, const char *cause, stru
     struct effect *effect = patch_new(core, gang, PATCH_SUSPEND);
     struct suspended_record record = {.cause = str_from_c(cause), .at = {true, core->now_ms}};
     effect->patch.suspend = (struct opt_bool){true, true};
-    effect->patch.suspended = json_of(core, &suspended_record_schema, &record);
+    effect->patch.suspended = record_json(core, &suspended_record_schema, &record);
     gang_set_timer(core, gang, 0);
     if (gang->reservation != NULL) {
         past_note_eviction(core, gang, cause, NULL);
@@ -310,7 +221,7 @@ void patch_suspend_for(struct core *core, struct gang *victim, const struct gang
                                       .for_gang = gang->key,
                                       .at = {true, core->now_ms}};
     effect->patch.suspend = (struct opt_bool){true, true};
-    effect->patch.suspended = json_of(core, &suspended_record_schema, &record);
+    effect->patch.suspended = record_json(core, &suspended_record_schema, &record);
     gang_set_timer(core, victim, 0);
     keep_cause(victim, cause_of(victim, gang),
                arena_format(&core->scratch,
@@ -351,7 +262,7 @@ static void restore_selector(struct core *core, const struct gang_set *own,
     for (uint32_t i = 0; i < now->count; i++) {
         struct str wanted = string_map_find(before, now->items[i].key);
         if (!str_is_set(wanted) || !str_eq(wanted, now->items[i].value)) {
-            add_selector(core, patch, now->items[i].key, wanted, &capacity);
+            patch_add_selector(core->out->arena, patch, now->items[i].key, wanted, &capacity);
         }
     }
 }
@@ -376,10 +287,16 @@ static void restore_set(struct core *core, const struct gang *gang, const struct
     const struct gang_set *own = gang_set_find(gang, set->name);
     restore_selector(core, own, set, patch);
     restore_parallelism(gang, own, patch);
+    if (gang->record != NULL && str_is_set(gang->record->request)) {
+        struct string_pair *keys = ARENA_ARRAY(core->out->arena, struct string_pair, 2);
+        keys[0].key = STR(ANNOTATION_CONSUME);
+        keys[1].key = STR(ANNOTATION_CLASS);
+        patch->annotations = (struct string_map){keys, 2};
+    }
     if (own->template_tolerations != set->spec->tolerations.count) {
         uint32_t capacity = 0;
         patch->sets_tolerations = true;
-        append_tolerations(core, patch, &set->spec->tolerations, &capacity);
+        append_tolerations(core->out->arena, patch, &set->spec->tolerations, &capacity);
     }
 }
 
@@ -447,6 +364,8 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
     gang->write_effect_id = 0;
     if (done->outcome != EFFECT_OK) {
         gang_sets_forget_patch(gang);
+        gang->used_attempt =
+            gang->write_purpose == PATCH_ADMIT ? gang->used_before : gang->used_attempt;
     }
     gang_show(core, gang);
     int64_t version = 0;

@@ -7,6 +7,7 @@
  *
  * While it is Reserved the gang is charged and its places are promised beside what its victims
  * still hold, so nobody else gets what comes free. victims.c chooses the victims. */
+#include "check.h"
 #include "preempt.h"
 
 #include "tallyman/base/alloc.h"
@@ -151,7 +152,7 @@ static bool finish(struct core *core, struct gang *gang)
         ledger_release(core, gang);
         gang->reserved_shape = NULL;
         preempt_forget_why(gang);
-        patch_admit(core, gang, &evaluation);
+        check_or_admit(core, gang, &evaluation);
     } else if (!preempt_can_help(reason) && reason != REASON_RESERVED_FOR_OTHER) {
         preempt_abort(core, gang);
         gang_review(core, gang);
@@ -185,7 +186,8 @@ void preempt_finish_ready(struct core *core)
     struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
     while (gang != NULL) {
         struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
-        bool is_due = gang->state == GANG_RESERVED && !gang_is_busy(gang) && !gang->has_victims;
+        bool is_due = gang->state == GANG_RESERVED && gang->check == NULL && !gang_is_busy(gang) &&
+                      !gang->has_victims;
         if (is_due && finish(core, gang)) {
             mark_with_victims(core);
             next = RB_MIN(gang_holder_tree, &core->holders);

@@ -3,7 +3,7 @@
  * Called after anything about the gang has changed; doing it twice does nothing more. Nothing is
  * decided about a Job while a write of ours to it isn't settled: sent and unanswered, or answered
  * and not yet shown by the watch. */
-#include "gate.h"
+#include "check.h"
 #include "preempt.h"
 
 #include <assert.h>
@@ -293,7 +293,7 @@ static void review_running(struct core *core, struct gang *gang)
         gang_set_timer(core, gang, gang->write_retry_ms);
         return;
     }
-    if (review_victim(core, gang) || stop_drain(core, gang)) {
+    if (review_victim(core, gang) || stop_drain(core, gang) || check_revoked(core, gang)) {
         return;
     }
     review_resize(core, gang);
@@ -309,16 +309,6 @@ static bool has_stopped(const struct gang *gang)
     /* The Job counts as terminating what dies on a dead node, too. */
     return gang->live_pods == 0 && gang->active == 0 &&
            gang->terminating <= (int64_t)gang->lost_pods && gang->has_suspended_condition;
-}
-
-static bool is_over_limit(const struct gang *gang)
-{
-    const struct queue *queue = gang->queue == NULL ? NULL : gang->queue->object;
-    int64_t limit =
-        queue != NULL && queue->spec.requeue != NULL && queue->spec.requeue->limit.is_set
-            ? queue->spec.requeue->limit.value
-            : 0;
-    return limit > 0 && gang->memory.requeue_count > limit;
 }
 
 static void review_stopping(struct core *core, struct gang *gang)
@@ -338,10 +328,11 @@ static void review_stopping(struct core *core, struct gang *gang)
         gang_set_timer(core, gang, gang->write_retry_ms);
         return;
     }
-    patch_restore(core, gang, gang->suspended == NULL || is_over_limit(gang));
+    patch_restore(core, gang, gang->suspended == NULL || gang_is_over_limit(gang));
 }
 
-/* Its victims are stopping: it keeps what is reserved for it while it still wants the same. */
+/* Its victims are stopping, or it is checked: it keeps what is reserved for it while it still wants
+ * the same. */
 static bool keeps_reserved(struct core *core, struct gang *gang)
 {
     if (gang->state != GANG_RESERVED) {
@@ -351,8 +342,15 @@ static bool keeps_reserved(struct core *core, struct gang *gang)
         stop_find(core, &core->scratch, gang->queue, gang->namespace_name).stop == STOP_NONE &&
         !str_is_set(gate_class_refusal(&core->scratch, gang));
     bool wants_it = is_open && gang->has_label && !gang->is_hold_wanted &&
-                    !str_is_set(gang->invalid) && gang->shape == gang->reserved_shape &&
-                    core->now_ms < gang->reserved_until_ms;
+                    !str_is_set(gang->invalid) && gang->shape == gang->reserved_shape;
+    if (gang->check != NULL) {
+        if (wants_it) {
+            return check_review(core, gang);
+        }
+        check_let_go(core, gang, "Withdrawn");
+        return false;
+    }
+    wants_it = wants_it && core->now_ms < gang->reserved_until_ms;
     if (wants_it) {
         gang_set_timer(core, gang, gang->reserved_until_ms);
         return true;
@@ -396,6 +394,9 @@ static void review_waiting(struct core *core, struct gang *gang)
         return;
     }
     gang_set_state(core, gang, GANG_PENDING, NULL);
+    if (check_has_given_up(core, gang)) {
+        return;
+    }
     bool backs_off = gang->memory.requeue_at_ms > core->now_ms;
     /* All completions are in, or it is being deleted: the Job is about to end. */
     bool is_idle = gang->size.pods == 0 || gang->is_job_deleting;

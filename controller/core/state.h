@@ -43,6 +43,9 @@ struct order_node;
 struct reach;
 struct bookings;
 struct gang_input;
+struct check;
+struct job_requests;
+struct request_state;
 
 RB_HEAD(gang_tree, gang);       /* a queue's, linked by in_queue */
 RB_HEAD(shape_gang_tree, gang); /* a shape's, linked by in_shape */
@@ -210,7 +213,7 @@ enum gang_state {
     GANG_RUNNING,
     GANG_SUSPENDING,
     GANG_FINISHED,
-    GANG_RESERVED, /* its victims are stopping; what comes free is its own */
+    GANG_RESERVED, /* its victims are stopping, or it is checked; what it holds is its own */
 };
 
 /* One pod set of a gang, as its object was last seen, and its pods. */
@@ -294,6 +297,12 @@ struct gang {
     struct shape *reserved_shape;    /* what its victims stop for; borrowed */
     uint32_t reserved_combination;   /* of flavors */
     bool has_victims;                /* scratch of preempt_finish_ready() */
+    struct check *check;             /* owned; what it waits for while Reserved; NULL: victims */
+    struct job_requests *requests;   /* its ProvisioningRequests; NULL: there are none */
+    int64_t used_attempt;            /* annotation provisioning-attempt: whose room it has used */
+    int64_t used_before;             /* the same before our PATCH */
+    int64_t dropped_attempt;         /* what was asked for until then isn't wanted any more */
+    bool has_failed_check;           /* since it was reviewed last */
     struct evidence *reserved_why;   /* owned; of each flavor, while Reserved; NULL: nothing */
     int64_t reserved_until_ms;
     bool wakes_preemptors;   /* one would have stopped it, but for our write on its way */
@@ -436,6 +445,11 @@ struct core {
     bool ignores_quota;    /* only to tell what else stands in a gang's way */
     int64_t advice_credit; /* what trials for advice may still cost; see advise.c */
     int64_t advice_credit_ms;
+    struct request_state *requests;       /* by "namespace/name" */
+    struct job_requests *requests_by_job; /* by the Job's uid */
+    bool has_passed_check;                /* one waits for its admission */
+    bool has_freed_victim;                /* one that held only quota has given it back */
+    bool lacks_requests;                  /* the server doesn't serve ProvisioningRequests */
     struct pending_effect *pending_effects;
     struct bystander *bystanders; /* Jobs without a queue; see default_queue.c */
     struct hash_orphan *orphans;  /* Admissions without a Job of ours */

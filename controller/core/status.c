@@ -1,4 +1,5 @@
 /* status.c - what a Queue and a ResourceFlavor say of themselves. */
+#include "check.h"
 #include "history.h"
 
 #include <stdlib.h>
@@ -14,15 +15,6 @@ static void name_field(struct text *text, bool is_set, const char *field)
     if (is_set) {
         text_addf(text, "%s%s", text->len == 0 ? "" : ", ", field);
     }
-}
-
-/* The fields that the user set and whose behaviour isn't there yet. */
-static struct str queue_unsupported(struct arena *arena, const struct queue_spec *spec)
-{
-    struct text text;
-    text_init(&text, arena, 600);
-    name_field(&text, spec->admission_checks.count > 0, "admissionChecks");
-    return text_str(&text);
 }
 
 /* -- conditions ------------------------------------------------------------------------------- */
@@ -85,13 +77,10 @@ static struct condition_list queue_conditions(const struct core *core, struct ar
         return ready_condition(core, arena, old, &object->meta, false, "Invalid",
                                doubled_text(arena, &queue->node));
     }
-    struct str unsupported = queue_unsupported(arena, &object->spec);
-    if (unsupported.len > 0) {
-        return ready_condition(core, arena, old, &object->meta, true, "PartlySupported",
-                               arena_format(arena,
-                                            "this version doesn't act on: " STR_FMT
-                                            "; the rest of the spec is in force",
-                                            STR_ARG(unsupported)));
+    struct verdict obstacle = check_obstacle(core, queue, arena);
+    if (obstacle.reason != REASON_NONE) {
+        return ready_condition(core, arena, old, &object->meta, false, "AdmissionCheckUnavailable",
+                               obstacle.message);
     }
     return ready_condition(core, arena, old, &object->meta, true, "Ready",
                            STR("the queue admits gangs"));

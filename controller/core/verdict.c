@@ -1,4 +1,5 @@
 /* verdict.c - why a gang isn't running: its own state first, then what its shape was told. */
+#include "check.h"
 #include "gate.h"
 #include "preempt.h"
 
@@ -106,6 +107,9 @@ struct verdict gang_verdict(const struct core *core, const struct gang *gang, st
     case GANG_PENDING:
         return waiting_verdict(core, gang, arena);
     case GANG_RESERVED:
+        if (gang->check != NULL) {
+            return check_verdict(core, gang, arena);
+        }
         return reserved_verdict(core, gang, arena);
     case GANG_ADMITTED:
     case GANG_RUNNING:

@@ -5,8 +5,7 @@
  * in other queues of the tree by reclaimWithinCohort, as long as their branch borrows and the gang
  * stays within its own branch's quota; with borrowWithinCohort it may borrow, from lower priorities
  * up to the threshold. Where fair sharing is on the shares decide instead (victims_fair.c). Before
- * anybody is stopped it is shown that the gang fits afterwards: quota,
- * nodes and devices. */
+ * anybody is stopped it is shown that the gang fits afterwards: quota, nodes and devices. */
 #include "victims.h"
 
 #include "share.h"
@@ -121,7 +120,7 @@ static uint32_t branch_level(const struct gang *gang, const struct gang *victim)
 static bool is_protected(const struct core *core, const struct gang *victim)
 {
     const struct queue *object = victim->reservation->queue->object;
-    if (object == NULL || !object->spec.min_runtime_protection.is_set) {
+    if (object == NULL || !object->spec.min_runtime_protection.is_set || victim->check != NULL) {
         return false;
     }
     bool is_young = core->now_ms - victim->admitted_ms < object->spec.min_runtime_protection.ms;
@@ -143,7 +142,8 @@ static bool is_wanted(const struct gang *gang, const struct gang *victim,
 static bool is_candidate(const struct core *core, struct gang *gang, struct gang *victim,
                          const struct quota_probe *needs)
 {
-    bool is_up = victim->state == GANG_ADMITTED || victim->state == GANG_RUNNING;
+    bool is_up =
+        victim->state == GANG_ADMITTED || victim->state == GANG_RUNNING || victim->check != NULL;
     if (!is_up || victim == gang || str_is_set(victim->stops_for) ||
         !is_wanted(gang, victim, needs)) {
         return false;
@@ -169,7 +169,7 @@ static i128 lost_work(const struct core *core, const struct gang *victim)
     int64_t since_ms =
         victim->checkpoint_ms > victim->admitted_ms ? victim->checkpoint_ms : victim->admitted_ms;
     int64_t run_ms = core->now_ms > since_ms ? core->now_ms - since_ms : 0;
-    return devices * run_ms;
+    return victim->check != NULL ? -1 : devices * run_ms;
 }
 
 /* Other queues first, lower priority, least lost work, latest admitted, uid. */

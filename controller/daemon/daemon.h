@@ -16,6 +16,7 @@
 #include "tallyman/kube/informer.h"
 #include "tallyman/kube/lease.h"
 #include "tallyman/kube/retry.h"
+#include "tallyman/kube/writer.h"
 #include "tallyman/store/store.h"
 
 struct daemon_options {
@@ -74,6 +75,7 @@ struct daemon {
     struct kube_backoff start_backoff;
     struct str cluster_id; /* owned; uid of namespace kube-system */
     uint32_t synced_kinds; /* bit per kind */
+    uint32_t absent_kinds; /* of them, those that the API server doesn't serve */
     uint64_t step_started_ns;
     uint64_t event_serial;
     uint32_t closing; /* parts that haven't closed yet */
@@ -108,6 +110,13 @@ void kube_port_open_informers(struct daemon *daemon);
 
 NODISCARD struct rc http_port_open(struct daemon *daemon, struct err *err);
 void http_port_free(struct daemon *daemon); /* once the client and the server are closed */
+
+/* -- request_port.c -- */
+
+/* EFFECT_MAKE_REQUEST: the PodTemplates out of the Job as it is, then the ProvisioningRequest.
+ * `done` comes once, with the last answer or the first that isn't good. */
+void request_port_make(struct daemon *daemon, const struct driver_write *write,
+                       struct kube_done done);
 
 /* -- store_port.c -- */
 

@@ -126,6 +126,12 @@ void kube_port_write(void *ctx, const struct driver_write *write)
         render_pod_mark(writer, effect);
         (void)kube_patch_merge(daemon->client, &target, json_writer_text(writer), done);
         break;
+    case EFFECT_MAKE_REQUEST:
+        request_port_make(daemon, write, done);
+        break;
+    case EFFECT_DELETE_REQUEST:
+        (void)kube_delete(daemon->client, &target, effect->uid, done);
+        break;
     case EFFECT_PERSIST:
     case EFFECT_LEDGER:
         mem_free(flight); /* never a write to the API server */
@@ -157,16 +163,33 @@ static void tell_ready(struct daemon *daemon)
              NULL);
 }
 
-static void on_complete(struct daemon *daemon, enum object_kind kind, const char *how)
+static bool is_absent(const struct daemon *daemon, enum object_kind kind)
 {
-    if ((daemon->synced_kinds & (1u << kind)) != 0) {
+    return (daemon->absent_kinds & (1u << kind)) != 0;
+}
+
+/* The kind has come or gone since it was first complete. */
+static void tell_kind(struct daemon *daemon, enum object_kind kind, bool was_absent)
+{
+    if (daemon->is_leading && was_absent != is_absent(daemon, kind)) {
+        driver_synced(daemon->driver, kind, is_absent(daemon, kind));
+    }
+}
+
+static void on_complete(struct daemon *daemon, enum object_kind kind, const char *how, bool is_gone)
+{
+    uint32_t bit = 1u << kind;
+    bool was_absent = is_absent(daemon, kind);
+    daemon->absent_kinds = is_gone ? daemon->absent_kinds | bit : daemon->absent_kinds & ~bit;
+    if ((daemon->synced_kinds & bit) != 0) {
+        tell_kind(daemon, kind, was_absent);
         return;
     }
     daemon->synced_kinds |= 1u << kind;
     struct log_field fields[] = {LOG_STR("kind", str_from_c(kind_info(kind)->name)), {.key = NULL}};
     log_line(&daemon->log, LOG_DEBUG, how, fields);
     if (daemon->is_leading) {
-        driver_synced(daemon->driver, kind);
+        driver_synced(daemon->driver, kind, is_absent(daemon, kind));
     }
     bool is_all = true;
     for (int k = KIND_NONE + 1; k < KIND_COUNT; k++) {
@@ -182,7 +205,8 @@ void kube_port_lead(struct daemon *daemon)
 {
     for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
         if ((daemon->synced_kinds & (1u << kind)) != 0) {
-            driver_synced(daemon->driver, (enum object_kind)kind);
+            driver_synced(daemon->driver, (enum object_kind)kind,
+                          is_absent(daemon, (enum object_kind)kind));
         }
     }
     if (daemon->is_ready) {
@@ -192,17 +216,19 @@ void kube_port_lead(struct daemon *daemon)
 
 static void on_synced(void *ctx, enum object_kind kind)
 {
-    on_complete(ctx, kind, "listed");
+    on_complete(ctx, kind, "listed", false);
 }
 
 static void on_absent(void *ctx, enum object_kind kind)
 {
     struct daemon *daemon = ctx;
     struct log_field fields[] = {LOG_STR("kind", str_from_c(kind_info(kind)->name)), {.key = NULL}};
-    /* Before Kubernetes 1.37 nobody has DeviceTaintRules, and nobody misses them. */
-    log_line(&daemon->log, kind == KIND_DEVICE_TAINT_RULE ? LOG_DEBUG : LOG_WARN,
+    /* Before Kubernetes 1.37 nobody has DeviceTaintRules, and most clusters have no autoscaler that
+     * takes requests: nobody misses them. */
+    bool is_rare = kind == KIND_DEVICE_TAINT_RULE || kind == KIND_PROVISIONING_REQUEST;
+    log_line(&daemon->log, is_rare ? LOG_DEBUG : LOG_WARN,
              "the API server doesn't serve this kind; looked for again later", fields);
-    on_complete(daemon, kind, "absent");
+    on_complete(daemon, kind, "absent", true);
 }
 
 static void on_malformed(void *ctx, enum object_kind kind, const struct object_meta *meta,

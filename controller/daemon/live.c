@@ -187,6 +187,8 @@ static const char *gap_meaning(enum object_kind kind, enum live_extent extent)
         return "how often a gang has failed to start, and when it is tried again, isn't known";
     case KIND_DEVICE_TAINT_RULE:
         return "devices that a DeviceTaintRule keeps pods off count as free";
+    case KIND_PROVISIONING_REQUEST:
+        return "what autoscalers have been asked for, and have answered, isn't known";
     case KIND_NONE:
     case KIND_COUNT:
         break;

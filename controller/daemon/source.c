@@ -259,7 +259,7 @@ struct rc outlook_open(struct outlook *outlook, struct source *source, int64_t n
         driver_object(outlook->driver, &source->live.objects.items[i]);
     }
     for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
-        driver_synced(outlook->driver, (enum object_kind)kind);
+        driver_synced(outlook->driver, (enum object_kind)kind, false);
     }
     return outlook->is_refused ? err_set(err, RC_INVALID, "%s", outlook->refused.text) : RC_SUCCESS;
 }

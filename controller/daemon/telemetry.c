@@ -144,6 +144,10 @@ static const char *effect_name(const struct effect *effect)
         return "set finalizer";
     case EFFECT_MARK_POD:
         return "mark pod";
+    case EFFECT_MAKE_REQUEST:
+        return "make provisioning request";
+    case EFFECT_DELETE_REQUEST:
+        return "delete provisioning request";
     case EFFECT_PERSIST:
     case EFFECT_LEDGER:
         break;

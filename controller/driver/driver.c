@@ -13,8 +13,9 @@ struct pending_write {
     UT_hash_handle hh;
     struct pending_write *next; /* in its queue */
     struct effect effect;
-    struct admission *admission;   /* in the arena, once it is sent */
-    struct status_content *status; /* in the arena, once it is sent */
+    struct admission *admission;     /* in the arena, once it is sent */
+    struct status_content *status;   /* in the arena, once it is sent */
+    struct request_content *request; /* in the arena, once it is sent */
     struct arena arena;
     int64_t not_before_ms;
     uint32_t tries;
@@ -118,16 +119,21 @@ void driver_free(struct driver *driver)
 
 /* -- effects to writes ------------------------------------------------------------------------ */
 
+static void copy_map(struct arena *arena, struct string_map *map)
+{
+    struct string_pair *pairs = map->items;
+    map->items = ARENA_ARRAY(arena, struct string_pair, map->count + 1);
+    for (uint32_t i = 0; i < map->count; i++) {
+        map->items[i].key = arena_copy_str(arena, pairs[i].key);
+        map->items[i].value = arena_copy_str(arena, pairs[i].value);
+    }
+}
+
 static void copy_template(struct arena *arena, struct template_patch *patch)
 {
     patch->pod_set = arena_copy_str(arena, patch->pod_set);
-    struct string_pair *pairs = patch->node_selector.items;
-    patch->node_selector.items =
-        ARENA_ARRAY(arena, struct string_pair, patch->node_selector.count + 1);
-    for (uint32_t i = 0; i < patch->node_selector.count; i++) {
-        patch->node_selector.items[i].key = arena_copy_str(arena, pairs[i].key);
-        patch->node_selector.items[i].value = arena_copy_str(arena, pairs[i].value);
-    }
+    copy_map(arena, &patch->node_selector);
+    copy_map(arena, &patch->annotations);
     struct toleration *tolerations = patch->tolerations.items;
     patch->tolerations.items = ARENA_ARRAY(arena, struct toleration, patch->tolerations.count + 1);
     for (uint32_t i = 0; i < patch->tolerations.count; i++) {
@@ -145,6 +151,7 @@ static void copy_patch(struct arena *arena, struct job_patch *patch)
     patch->queue_label = arena_copy_str(arena, patch->queue_label);
     patch->record = arena_copy_str(arena, patch->record);
     patch->suspended = arena_copy_str(arena, patch->suspended);
+    patch->provisioning_attempt = arena_copy_str(arena, patch->provisioning_attempt);
     patch->checkpoint_request = arena_copy_str(arena, patch->checkpoint_request);
     patch->checkpoint_for = arena_copy_str(arena, patch->checkpoint_for);
     struct template_patch *templates = patch->templates;
@@ -207,6 +214,10 @@ static void count_write(struct driver *driver, const struct effect *effect)
         break;
     case EFFECT_MARK_POD:
         driver->stats.pod_writes++;
+        break;
+    case EFFECT_MAKE_REQUEST:
+    case EFFECT_DELETE_REQUEST:
+        driver->stats.request_writes++;
         break;
     case EFFECT_PERSIST:
     case EFFECT_LEDGER:
@@ -298,6 +309,10 @@ static bool fill_content(struct driver *driver, struct pending_write *write)
         return core_status_content(driver->core, write->effect.object_kind, write->effect.name,
                                    &write->arena, write->status);
     }
+    if (write->effect.kind == EFFECT_MAKE_REQUEST) {
+        write->request = ARENA_NEW(&write->arena, struct request_content);
+        return core_request_content(driver->core, write->effect.uid, &write->arena, write->request);
+    }
     return true;
 }
 
@@ -311,6 +326,7 @@ static void send(struct driver *driver, struct pending_write *write)
                                .effect = &write->effect,
                                .admission = write->admission,
                                .status = write->status,
+                               .request = write->request,
                                .at_ms = driver->ports.now_ms(driver->ports.ctx)};
     driver->ports.write(driver->ports.ctx, &out);
 }
@@ -368,9 +384,9 @@ void driver_take_in(struct driver *driver, const struct object *object, bool is_
     step(driver, &event);
 }
 
-void driver_synced(struct driver *driver, enum object_kind kind)
+void driver_synced(struct driver *driver, enum object_kind kind, bool is_absent)
 {
-    struct event event = {.kind = EVENT_SYNCED, .synced_kind = kind};
+    struct event event = {.kind = EVENT_SYNCED, .synced_kind = kind, .is_absent = is_absent};
     step(driver, &event);
     pump(driver);
 }

@@ -46,6 +46,10 @@ struct str journal_event_line(struct arena *arena, const struct event *event)
         encode_object(writer, info->schema, event->object.value);
     } else if (event->kind == EVENT_SYNCED) {
         put(writer, "kind", str_from_c(kind_info(event->synced_kind)->name));
+        if (event->is_absent) {
+            json_key(writer, "absent");
+            json_bool(writer, true);
+        }
     } else if (event->kind == EVENT_EFFECT_DONE) {
         put_int(writer, "effect", (int64_t)event->done.effect_id);
         put(writer, "outcome", str_from_c(outcome_names[event->done.outcome]));
@@ -108,6 +112,9 @@ static void describe_patch(struct text *text, const struct effect *effect)
                       STR_ARG(selector->items[i].value));
         }
     }
+    if (str_is_set(patch->provisioning_attempt)) {
+        text_addf(text, " attempt=" STR_FMT, STR_ARG(patch->provisioning_attempt));
+    }
     if (patch->sets_hold) {
         text_add(text, STR(" hold"));
     }
@@ -153,6 +160,7 @@ struct line_head {
     struct opt_int now;
     struct str event;
     struct opt_bool more;
+    struct opt_bool absent;
     struct str kind;
     struct opt_int effect;
     struct str outcome;
@@ -168,6 +176,7 @@ static const struct field line_fields[] = {
     {"now", FIELD_INT, offsetof(struct line_head, now), NULL},
     {"event", FIELD_STRING, offsetof(struct line_head, event), NULL},
     {"more", FIELD_BOOL, offsetof(struct line_head, more), NULL},
+    {"absent", FIELD_BOOL, offsetof(struct line_head, absent), NULL},
     {"kind", FIELD_STRING, offsetof(struct line_head, kind), NULL},
     {"effect", FIELD_INT, offsetof(struct line_head, effect), NULL},
     {"outcome", FIELD_STRING, offsetof(struct line_head, outcome), NULL},
@@ -260,6 +269,7 @@ struct rc journal_parse_line(struct arena *arena, struct str line, struct journa
                        STR_ARG(head->kind));
     }
     parsed.event.synced_kind = kind;
+    parsed.event.is_absent = head->absent.value;
     if (has_object) {
         TRY(parse_object(arena, line, kind, &parsed.event.object, err));
     }

@@ -2,6 +2,8 @@
  * removes it. */
 #include "tallyman/driver/render.h"
 
+#include <stdio.h>
+
 static void put_text(struct json_writer *writer, const char *key, struct str value)
 {
     json_key(writer, key);
@@ -19,32 +21,33 @@ static void render_labels(struct json_writer *writer, const struct job_patch *pa
     json_object_end(writer);
 }
 
+static void put_or_remove(struct json_writer *writer, const char *key, struct str value,
+                          bool removes)
+{
+    if (removes || str_is_set(value)) {
+        json_key(writer, key);
+        removes ? json_null(writer) : json_string(writer, value);
+    }
+}
+
 static void render_annotations(struct json_writer *writer, const struct job_patch *patch)
 {
     json_key(writer, "annotations");
     json_object_start(writer);
-    if (patch->removes_record || str_is_set(patch->record)) {
-        json_key(writer, "tallyman.dev/admission");
-        patch->removes_record ? json_null(writer) : json_string(writer, patch->record);
-    }
-    if (patch->removes_suspended || str_is_set(patch->suspended)) {
-        json_key(writer, "tallyman.dev/suspended");
-        patch->removes_suspended ? json_null(writer) : json_string(writer, patch->suspended);
-    }
-    if (patch->removes_checkpoint || str_is_set(patch->checkpoint_request)) {
-        json_key(writer, "tallyman.dev/checkpoint-request");
-        patch->removes_checkpoint ? json_null(writer)
-                                  : json_string(writer, patch->checkpoint_request);
-        json_key(writer, "tallyman.dev/checkpoint-for");
-        patch->removes_checkpoint ? json_null(writer) : json_string(writer, patch->checkpoint_for);
-    }
+    put_or_remove(writer, "tallyman.dev/admission", patch->record, patch->removes_record);
+    put_or_remove(writer, "tallyman.dev/suspended", patch->suspended, patch->removes_suspended);
+    put_or_remove(writer, "tallyman.dev/provisioning-attempt", patch->provisioning_attempt, false);
+    put_or_remove(writer, "tallyman.dev/checkpoint-request", patch->checkpoint_request,
+                  patch->removes_checkpoint);
+    put_or_remove(writer, "tallyman.dev/checkpoint-for", patch->checkpoint_for,
+                  patch->removes_checkpoint);
     if (patch->sets_hold) {
         put_text(writer, "tallyman.dev/hold", STR("true"));
     }
     json_object_end(writer);
 }
 
-static void render_tolerations(struct json_writer *writer, const struct toleration_list *list)
+void render_tolerations(struct json_writer *writer, const struct toleration_list *list)
 {
     json_key(writer, "tolerations");
     if (list->count == 0) {
@@ -76,29 +79,44 @@ static void render_tolerations(struct json_writer *writer, const struct tolerati
     json_array_end(writer);
 }
 
+static void render_map(struct json_writer *writer, const char *key, const struct string_map *map)
+{
+    if (map->count == 0) {
+        return;
+    }
+    json_key(writer, key);
+    json_object_start(writer);
+    for (uint32_t i = 0; i < map->count; i++) {
+        const struct string_pair *pair = &map->items[i];
+        json_key_str(writer, pair->key);
+        str_is_set(pair->value) ? json_string(writer, pair->value) : json_null(writer);
+    }
+    json_object_end(writer);
+}
+
 static void render_template(struct json_writer *writer, const struct template_patch *patch)
 {
-    if (patch->node_selector.count == 0 && !patch->sets_tolerations) {
+    bool changes_spec = patch->node_selector.count > 0 || patch->sets_tolerations;
+    if (!changes_spec && patch->annotations.count == 0) {
         return;
     }
     json_key(writer, "template");
     json_object_start(writer);
-    json_key(writer, "spec");
-    json_object_start(writer);
-    if (patch->node_selector.count > 0) {
-        json_key(writer, "nodeSelector");
+    if (patch->annotations.count > 0) {
+        json_key(writer, "metadata");
         json_object_start(writer);
-        for (uint32_t i = 0; i < patch->node_selector.count; i++) {
-            const struct string_pair *pair = &patch->node_selector.items[i];
-            json_key_str(writer, pair->key);
-            str_is_set(pair->value) ? json_string(writer, pair->value) : json_null(writer);
+        render_map(writer, "annotations", &patch->annotations);
+        json_object_end(writer);
+    }
+    if (changes_spec) {
+        json_key(writer, "spec");
+        json_object_start(writer);
+        render_map(writer, "nodeSelector", &patch->node_selector);
+        if (patch->sets_tolerations) {
+            render_tolerations(writer, &patch->tolerations);
         }
         json_object_end(writer);
     }
-    if (patch->sets_tolerations) {
-        render_tolerations(writer, &patch->tolerations);
-    }
-    json_object_end(writer);
     json_object_end(writer);
 }
 
@@ -164,10 +182,10 @@ static void render_whole(struct json_writer *writer, enum object_kind kind, cons
 {
     const struct kind_info *info = kind_info(kind);
     json_object_start(writer);
-    json_key(writer, "apiVersion");
-    json_string(writer, STR("tallyman.dev/v1beta1"));
-    json_key(writer, "kind");
-    json_string(writer, str_from_c(info->name));
+    char version[128];
+    int len = snprintf(version, sizeof(version), "%s/%s", info->group, info->version);
+    put_text(writer, "apiVersion", (struct str){version, (size_t)len});
+    put_text(writer, "kind", str_from_c(info->name));
     encode_fields(writer, info->schema, object);
     json_object_end(writer);
 }
@@ -175,6 +193,11 @@ static void render_whole(struct json_writer *writer, enum object_kind kind, cons
 void render_admission(struct json_writer *writer, const struct admission *admission)
 {
     render_whole(writer, KIND_ADMISSION, admission);
+}
+
+void render_request(struct json_writer *writer, const struct provisioning_request *request)
+{
+    render_whole(writer, KIND_PROVISIONING_REQUEST, request);
 }
 
 void render_status(struct json_writer *writer, const struct status_content *content)

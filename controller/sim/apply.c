@@ -140,6 +140,7 @@ static void keep_server_fields(const struct sim_object *object, void *next)
     case KIND_RESOURCE_CLAIM_TEMPLATE:
     case KIND_ADMISSION:
     case KIND_DEVICE_TAINT_RULE:
+    case KIND_PROVISIONING_REQUEST:
     case KIND_COUNT:
         break;
     }

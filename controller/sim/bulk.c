@@ -184,7 +184,7 @@ static void start(struct bulk *bulk)
     bulk_nodes_link(bulk);
     bulk_tell_capacity(bulk);
     for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
-        driver_synced(bulk->driver, (enum object_kind)kind);
+        driver_synced(bulk->driver, (enum object_kind)kind, false);
     }
 }
 

@@ -190,7 +190,7 @@ static void list_kind(struct sim *sim, enum object_kind kind)
         struct object object = {.kind = kind, .value = item->value};
         driver_object(sim->driver, &object);
     }
-    driver_synced(sim->driver, kind);
+    driver_synced(sim->driver, kind, false);
 }
 
 void controller_start(struct sim *sim)

@@ -27,6 +27,7 @@ struct sim *sim_new(const struct sim_options *options)
     set_default(&delays->bind_ms, 10);
     set_default(&delays->start_ms, 2000);
     set_default(&delays->stop_ms, 1000);
+    set_default(&delays->provision_ms, 60000);
     sim->random = options->seed;
     sim->scheduler_retry_ms = INT64_MAX;
     sim->wake_at_ms = INT64_MAX;

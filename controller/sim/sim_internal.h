@@ -392,6 +392,13 @@ struct sim {
     struct cached_program *programs;
 };
 
+/* -- autoscaler.c -- */
+void autoscaler_request_made(struct sim *sim, const struct sim_object *object);
+struct driver_answer autoscaler_make_request(struct sim *sim,
+                                             const struct provisioning_request *request);
+struct driver_answer autoscaler_delete_request(struct sim *sim, const struct effect *effect);
+void autoscaler_job_gone(struct sim *sim, const struct sim_object *job);
+
 static inline int64_t sim_clock_ms(const struct sim *sim)
 {
     return sim->options.start_ms + sim->now_ms;

@@ -91,6 +91,11 @@ void watch_changed(struct sim *sim, struct sim_object *object, const void *old)
     case KIND_NONE:
     case KIND_COUNT:
         break;
+    case KIND_PROVISIONING_REQUEST:
+        if (old == NULL) {
+            autoscaler_request_made(sim, object);
+        }
+        break;
     }
 }
 
@@ -118,6 +123,7 @@ static void job_removed(struct sim *sim, struct sim_object *job)
     for (struct sim_object *pod = job->job.pods; pod != NULL; pod = pod->pod.next_in_job) {
         agenda_add(sim, sim_later(sim, JOB_CONTROLLER_MS), collect_pod, pod->uid);
     }
+    autoscaler_job_gone(sim, job);
     struct sim_object *admission = api_find(sim, KIND_ADMISSION, job->key);
     if (admission != NULL) {
         const struct object_meta *meta = object_meta(admission);
@@ -190,6 +196,7 @@ void watch_removed(struct sim *sim, struct sim_object *object)
     case KIND_COHORT:
     case KIND_RESOURCE_FLAVOR:
     case KIND_ADMISSION:
+    case KIND_PROVISIONING_REQUEST:
     case KIND_COUNT:
         break;
     }

@@ -24,32 +24,43 @@ static void patch_labels(struct sim *sim, const struct job_patch *patch, struct 
     }
 }
 
+static void set_or_remove(struct sim *sim, struct string_map *map, struct str key, struct str value,
+                          bool removes)
+{
+    if (removes || str_is_set(value)) {
+        *map = api_map_with(sim, map, key, removes ? STR_NONE : value);
+    }
+}
+
 static void patch_annotations(struct sim *sim, const struct job_patch *patch,
                               struct object_meta *meta)
 {
     struct string_map *map = &meta->annotations;
-    if (str_is_set(patch->record) || patch->removes_record) {
-        *map = api_map_with(sim, map, STR(ANNOTATION_ADMISSION),
-                            patch->removes_record ? STR_NONE : patch->record);
-    }
-    if (str_is_set(patch->suspended) || patch->removes_suspended) {
-        *map = api_map_with(sim, map, STR(ANNOTATION_SUSPENDED),
-                            patch->removes_suspended ? STR_NONE : patch->suspended);
-    }
-    if (str_is_set(patch->checkpoint_request) || patch->removes_checkpoint) {
-        *map = api_map_with(sim, map, STR("tallyman.dev/checkpoint-request"),
-                            patch->removes_checkpoint ? STR_NONE : patch->checkpoint_request);
-        *map = api_map_with(sim, map, STR("tallyman.dev/checkpoint-for"),
-                            patch->removes_checkpoint ? STR_NONE : patch->checkpoint_for);
-    }
+    set_or_remove(sim, map, STR("tallyman.dev/provisioning-attempt"), patch->provisioning_attempt,
+                  false);
+    set_or_remove(sim, map, STR(ANNOTATION_ADMISSION), patch->record, patch->removes_record);
+    set_or_remove(sim, map, STR(ANNOTATION_SUSPENDED), patch->suspended, patch->removes_suspended);
+    set_or_remove(sim, map, STR("tallyman.dev/checkpoint-request"), patch->checkpoint_request,
+                  patch->removes_checkpoint);
+    set_or_remove(sim, map, STR("tallyman.dev/checkpoint-for"), patch->checkpoint_for,
+                  patch->removes_checkpoint);
     if (patch->sets_hold) {
         *map = api_map_with(sim, map, STR(ANNOTATION_HOLD), STR("true"));
     }
 }
 
 static void patch_template(struct sim *sim, const struct template_patch *patch,
-                           struct pod_spec *spec)
+                           struct pod_template *to)
 {
+    struct pod_spec *spec = &to->spec;
+    for (uint32_t i = 0; i < patch->annotations.count; i++) {
+        to->meta.annotations =
+            api_map_with(sim, &to->meta.annotations, patch->annotations.items[i].key,
+                         patch->annotations.items[i].value);
+    }
+    if (to->meta.annotations.count == 0) {
+        to->meta.annotations.items = NULL;
+    }
     for (uint32_t i = 0; i < patch->node_selector.count; i++) {
         spec->node_selector =
             api_map_with(sim, &spec->node_selector, patch->node_selector.items[i].key,
@@ -115,7 +126,7 @@ static struct driver_answer patch_job(struct sim *sim, const struct effect *effe
     bool is_resized = false;
     if (effect->patch.template_count > 0) {
         const struct template_patch *template = &effect->patch.templates[0];
-        patch_template(sim, template, &next.spec.pod_template.spec);
+        patch_template(sim, template, &next.spec.pod_template);
         is_resized = template->parallelism.is_set;
         next.spec.parallelism = is_resized ? template->parallelism : next.spec.parallelism;
     }
@@ -280,6 +291,10 @@ struct driver_answer write_carry_out(struct sim *sim, const struct driver_write 
         return set_finalizer(sim, write->effect);
     case EFFECT_MARK_POD:
         return mark_pod(sim, write->effect);
+    case EFFECT_MAKE_REQUEST:
+        return autoscaler_make_request(sim, &write->request->request);
+    case EFFECT_DELETE_REQUEST:
+        return autoscaler_delete_request(sim, write->effect);
     case EFFECT_PERSIST:
     case EFFECT_LEDGER:
         break;

@@ -171,8 +171,8 @@ void tell_gone(struct scenario *s, struct entry *entry)
 /* -- the API server -----------------------------------------------------------------------------
  */
 
-static void answer(struct scenario *s, const struct effect *effect, enum effect_outcome outcome,
-                   struct str version, struct str message)
+void answer(struct scenario *s, const struct effect *effect, enum effect_outcome outcome,
+            struct str version, struct str message)
 {
     if (effect->id == 0) {
         return;
@@ -182,7 +182,7 @@ static void answer(struct scenario *s, const struct effect *effect, enum effect_
     step(s, &event);
 }
 
-static struct entry *target_of(const struct scenario *s, const struct effect *effect)
+struct entry *target_of(const struct scenario *s, const struct effect *effect)
 {
     char buffer[560];
     int len = snprintf(buffer, sizeof(buffer), STR_FMT "/" STR_FMT, STR_ARG(effect->namespace_name),
@@ -330,6 +330,17 @@ static void serve(struct scenario *s, const struct effect *effect)
         break;
     case EFFECT_MARK_POD:
         mark_pod(s, effect);
+        break;
+    case EFFECT_MAKE_REQUEST:
+        trace_effect(s, effect);
+        if (!s->are_requests_manual) {
+            request_make(s, effect);
+        } else {
+            s->request_effect = *effect;
+        }
+        break;
+    case EFFECT_DELETE_REQUEST:
+        request_delete(s, effect);
         break;
     case EFFECT_PERSIST:
     case EFFECT_LEDGER:

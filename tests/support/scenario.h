@@ -48,6 +48,7 @@ void scenario_start(struct scenario *s);
 /* "cpu=4 gpu.example.com=2"; `flavor=NAME` names the flavor of the resources behind it (default:
  * default), `group=new` starts a resource group. strategy= stop= timeout= base= max= limit=
  * undeclared= fit= cohort= within= and reclaim= (preemption) protect= (minRuntimeProtection)
+ * check=CLASS (admission check `provisioning`) check-timeout= managed=RESOURCE detail=LABEL:DETAIL
  * starvation= default-runtime= max-runtime= weight= (fairSharing) select=KEY:VALUE
  * (namespaceSelector). Given again, it becomes so. */
 void given_queue(struct scenario *s, const char *name, const char *options);
@@ -137,6 +138,26 @@ void write_conflict(struct scenario *s, const char *job);
 void write_refused(struct scenario *s, const char *job, const char *message);
 void write_gone(struct scenario *s, const char *job);
 bool write_is_out(const struct scenario *s, const char *job);
+
+/* -- ProvisioningRequests
+ * --------------------------------------------------------------------------
+ */
+
+/* From now on one that the core asks for is only made by request_is_made(). */
+void requests_are_manual(struct scenario *s, bool is_manual);
+void request_is_made(struct scenario *s);
+void request_is_refused(struct scenario *s, const char *message);
+/* The only one of the Job, or the latest; NULL: it has none. */
+const char *request_of(struct scenario *s, const char *job);
+int requests_of(struct scenario *s, const char *job);
+/* The autoscaler says so; `condition` False with a leading '!'. */
+void request_says_that(struct scenario *s, const char *name, const char *condition,
+                       const char *message);
+void request_has_detail(struct scenario *s, const char *name, const char *key, const char *value);
+/* A deletion that the core asks for doesn't happen any more. */
+void request_deletions_fail(struct scenario *s, bool fails);
+/* The kind is served no longer, or again. */
+void requests_are_served(struct scenario *s, bool is_served);
 
 /* The controller starts anew. What it finds: the cluster's objects, listed kind by kind. */
 enum restart_with { WITH_ADMISSIONS = 1, WITHOUT_ADMISSIONS };

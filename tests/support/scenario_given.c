@@ -112,6 +112,7 @@ struct queue_text {
     struct text spec;
     struct text requeue;
     struct text preemption;
+    struct text provisioning;
     struct str flavor;
     struct str selector;
 };
@@ -134,6 +135,29 @@ static void close_group(struct queue_text *text)
                   STR_ARG(text_str(&text->flavors)));
         text->flavors.len = 0;
     }
+}
+
+/* Of the admission check `provisioning`. */
+static bool check_setting(struct queue_text *text, struct str key, struct str value)
+{
+    if (str_eq_c(key, "check")) {
+        text_addf(&text->spec, ",\"admissionChecks\":[\"provisioning\"]");
+        add_member(&text->provisioning, STR("className"), value);
+    } else if (str_eq_c(key, "check-timeout")) {
+        add_member(&text->provisioning, STR("timeout"), value);
+    } else if (str_eq_c(key, "managed")) {
+        text_addf(&text->provisioning, ",\"managedResources\":[\"" STR_FMT "\"]", STR_ARG(value));
+    } else if (str_eq_c(key, "detail")) {
+        text_addf(&text->provisioning, ",\"nodeSelectorFromDetails\":{");
+        struct str left;
+        struct str right;
+        split_pair(value, &left, &right);
+        text_addf(&text->provisioning, "\"" STR_FMT "\":\"" STR_FMT "\"}", STR_ARG(left),
+                  STR_ARG(right));
+    } else {
+        return false;
+    }
+    return true;
 }
 
 static void queue_setting(struct queue_text *text, struct str key, struct str value)
@@ -166,7 +190,7 @@ static void queue_setting(struct queue_text *text, struct str key, struct str va
         add_member(&text->preemption, STR("reclaimWithinCohort"), value);
     } else if (str_eq_c(key, "weight")) {
         text_addf(&text->spec, ",\"fairSharing\":{\"weight\":\"" STR_FMT "\"}", STR_ARG(value));
-    } else {
+    } else if (!check_setting(text, key, value)) {
         fail_msg("a queue has no option " STR_FMT, STR_ARG(key));
     }
 }
@@ -196,6 +220,7 @@ void given_queue(struct scenario *s, const char *name, const char *options)
                               .spec = list_text(s),
                               .requeue = list_text(s),
                               .preemption = list_text(s),
+                              .provisioning = list_text(s),
                               .flavor = STR("default")};
     struct str key;
     struct str value;
@@ -211,14 +236,15 @@ void given_queue(struct scenario *s, const char *name, const char *options)
     int64_t generation = before == NULL ? 1 : before->value->generation.value + 1;
     struct str_list finalizers =
         before == NULL ? (struct str_list){.count = 0} : before->value->finalizers;
-    struct str json =
-        make(s,
-             "{\"metadata\":{\"name\":\"%s\",\"generation\":%lld},\"spec\":{\"namespaceSelector\":{"
-             "\"matchLabels\":{" STR_FMT "}},\"resourceGroups\":[" STR_FMT "]" STR_FMT
-             ",\"requeue\":{" STR_FMT "},\"preemption\":{" STR_FMT "}}}",
-             name, (long long)generation, STR_ARG(text_str(&labels)),
-             STR_ARG(text_str(&text.groups)), STR_ARG(text_str(&text.spec)),
-             STR_ARG(text_str(&text.requeue)), STR_ARG(text_str(&text.preemption)));
+    struct str json = make(
+        s,
+        "{\"metadata\":{\"name\":\"%s\",\"generation\":%lld},\"spec\":{\"namespaceSelector\":{"
+        "\"matchLabels\":{" STR_FMT "}},\"resourceGroups\":[" STR_FMT "]" STR_FMT
+        ",\"requeue\":{" STR_FMT "},\"preemption\":{" STR_FMT "}%s" STR_FMT "%s}}",
+        name, (long long)generation, STR_ARG(text_str(&labels)), STR_ARG(text_str(&text.groups)),
+        STR_ARG(text_str(&text.spec)), STR_ARG(text_str(&text.requeue)),
+        STR_ARG(text_str(&text.preemption)), text.provisioning.len > 0 ? ",\"provisioning\":{" : "",
+        STR_ARG(text_str(&text.provisioning)), text.provisioning.len > 0 ? "}" : "");
     void *object = NULL;
     struct err err;
     if (rc_failed(decode_json(&s->arena, kind_info(KIND_QUEUE)->schema, json, &object, &err))) {

@@ -44,6 +44,9 @@ struct scenario {
     int64_t wake_ms;
     bool is_started;
     bool is_manual;
+    bool are_requests_manual;     /* a request is made by request_is_made() */
+    bool drops_request_deletions; /* the next restart comes before they arrive */
+    struct effect request_effect; /* that waits for it */
     bool is_cheap;
     bool is_draining;
     uint32_t next_uid;
@@ -94,6 +97,11 @@ void apply_template(struct scenario *s, struct job *job, const struct template_p
 void apply_patch(struct scenario *s, struct job *job, const struct job_patch *patch);
 /* The checkpoint request on a pod. */
 void set_mark(struct scenario *s, struct object_meta *meta, const struct job_patch *patch);
+void answer(struct scenario *s, const struct effect *effect, enum effect_outcome outcome,
+            struct str version, struct str message);
+struct entry *target_of(const struct scenario *s, const struct effect *effect);
+void request_make(struct scenario *s, const struct effect *effect);
+void request_delete(struct scenario *s, const struct effect *effect);
 void trace_effect(struct scenario *s, const struct effect *effect);
 void trace_admission(struct scenario *s, const struct admission *admission);
 void check_admission(struct scenario *s, const struct effect *effect);

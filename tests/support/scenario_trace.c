@@ -58,6 +58,12 @@ static void trace_template(struct scenario *s, const struct template_patch *patc
         text_addf(&s->trace, "; selector %s" STR_FMT "%s" STR_FMT, is_set ? "" : "-",
                   STR_ARG(pair->key), is_set ? "=" : "", STR_ARG(pair->value));
     }
+    for (uint32_t i = 0; i < patch->annotations.count; i++) {
+        const struct string_pair *pair = &patch->annotations.items[i];
+        size_t slash = str_find_char(pair->key, '/');
+        text_addf(&s->trace, "; " STR_FMT "=" STR_FMT, STR_ARG(str_skip(pair->key, slash + 1)),
+                  STR_ARG(str_is_set(pair->value) ? pair->value : STR("-")));
+    }
     for (uint32_t i = 0; i < patch->tolerations.count; i++) {
         text_addf(&s->trace, "; toleration " STR_FMT, STR_ARG(patch->tolerations.items[i].key));
     }
@@ -110,6 +116,12 @@ void trace_effect(struct scenario *s, const struct effect *effect)
     case EFFECT_RECORD_EVENT:
         text_addf(&s->trace, " ! %s%s: " STR_FMT "\n", effect->note.is_warning ? "Warning " : "",
                   effect->note.reason, STR_ARG(effect->note.text));
+        break;
+    case EFFECT_MAKE_REQUEST:
+        text_addf(&s->trace, ": make it\n");
+        break;
+    case EFFECT_DELETE_REQUEST:
+        text_addf(&s->trace, ": delete it\n");
         break;
     case EFFECT_SET_FINALIZER:
         text_addf(&s->trace, ": finalizer %s\n", effect->finalizer_wanted ? "on" : "off");

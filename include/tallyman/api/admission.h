@@ -228,6 +228,7 @@ struct admission_record {
     struct opt_time at;
     struct opt_int priority;
     struct record_pod_set_list pod_sets;
+    struct str request; /* the ProvisioningRequest that its pods use; absent: none */
     struct record_restore *restore;
 };
 

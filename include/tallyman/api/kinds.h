@@ -28,6 +28,7 @@ enum object_kind {
     KIND_RESOURCE_FLAVOR,
     KIND_ADMISSION,
     KIND_DEVICE_TAINT_RULE,
+    KIND_PROVISIONING_REQUEST,
     KIND_COUNT,
 };
 
@@ -59,4 +60,5 @@ struct object {
 extern const struct schema pod_spec_schema;
 extern const struct schema admission_record_schema;
 extern const struct schema suspended_record_schema;
+extern const struct schema request_record_schema;
 extern const struct schema api_status_schema;

@@ -65,6 +65,16 @@ struct requeue_policy {
     struct opt_int limit;
 };
 
+/* What an autoscaler is asked for before a gang starts (ProvisioningRequest). */
+struct queue_provisioning {
+    struct str class_name;
+    struct string_map parameters;
+    struct str_list managed_resources; /* gangs that ask for none of them start without; empty: all
+                                          ask */
+    struct string_map node_selector;   /* label key -> the provisioning detail that is its value */
+    struct opt_duration timeout;
+};
+
 struct queue_spec {
     struct str cohort;
     struct label_selector *namespace_selector; /* NULL: absent, nobody may use it */
@@ -84,6 +94,7 @@ struct queue_spec {
     struct requeue_policy *requeue;
     struct str_list allowed_priority_classes;
     struct str_list admission_checks;
+    struct queue_provisioning *provisioning;
 };
 
 /* One resource of one flavor, as texts for people: "6", "500m", "1Gi". */

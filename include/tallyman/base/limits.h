@@ -66,7 +66,10 @@
 #define ADMISSION_WRITES_IN_FLIGHT_MAX 32
 #define CHECKPOINT_GRACE_MAX_MS        3600000 /* a longer checkpoint-grace counts as this */
 #define PREEMPTION_TIMEOUT_MS          600000  /* then the freed room is given up */
-#define WRITE_ARENA_FIRST_BYTES        512     /* of a write that waits; there may be one per Job */
+#define REQUEST_ATTEMPTS_MAX           1000000 /* a ProvisioningRequest's name that ends so isn't ours */
+#define REQUEST_JOB_NAME_MAX_BYTES     40      /* of the Job's name in it */
+#define CHECK_QUOTE_MAX_BYTES          300 /* of a condition's message */
+#define WRITE_ARENA_FIRST_BYTES        512 /* of a write that waits; there may be one per Job */
 #define WRITE_RETRIES_MAX              10
 #define WRITE_RETRY_BASE_MS            500
 #define WRITE_RETRY_MAX_MS             60000

@@ -16,6 +16,7 @@
 #include "tallyman/api/admission.h"
 #include "tallyman/api/job.h"
 #include "tallyman/api/kinds.h"
+#include "tallyman/api/provisioning.h"
 #include "tallyman/api/queue.h"
 #include "tallyman/base/arena.h"
 #include "tallyman/base/err.h"
@@ -24,10 +25,10 @@
 struct core;
 
 enum event_kind {
-    EVENT_OBJECT = 1,  /* `object` is new or changed */
-    EVENT_DELETED,     /* `object` is gone (its last state) */
-    EVENT_SYNCED,      /* `synced_kind` has been listed whole */
-    EVENT_TICK,        /* time has passed */
+    EVENT_OBJECT = 1, /* `object` is new or changed */
+    EVENT_DELETED,    /* `object` is gone (its last state) */
+    EVENT_SYNCED,     /* `synced_kind` has been listed whole, or is absent; again as that changes */
+    EVENT_TICK,       /* time has passed */
     EVENT_EFFECT_DONE, /* `done` */
 };
 
@@ -50,6 +51,7 @@ struct event {
     enum event_kind kind;
     struct object object; /* borrowed for the step */
     enum object_kind synced_kind;
+    bool is_absent;          /* EVENT_SYNCED: the server doesn't serve that kind */
     struct effect_done done; /* borrowed for the step */
     bool more_follow;        /* of the same moment: it is taken in, and the last one decides */
 };
@@ -62,8 +64,10 @@ enum effect_kind {
     EFFECT_WRITE_STATUS,     /* of a Queue, Cohort or ResourceFlavor; core_status_content() */
     EFFECT_SET_FINALIZER,    /* of a Queue: its whole list is `finalizers` */
     EFFECT_MARK_POD,         /* a Pod's annotation, as `patch` has the checkpoint's; no answer */
-    EFFECT_PERSIST,          /* `memory`; no answer */
-    EFFECT_LEDGER,           /* `transition`; no answer */
+    EFFECT_MAKE_REQUEST,   /* a ProvisioningRequest and its PodTemplates; core_request_content() */
+    EFFECT_DELETE_REQUEST, /* of that uid; no answer */
+    EFFECT_PERSIST,        /* `memory`; no answer */
+    EFFECT_LEDGER,         /* `transition`; no answer */
 };
 
 enum job_patch_purpose { PATCH_ADMIT = 1, PATCH_SUSPEND, PATCH_RESTORE, PATCH_CHECKPOINT };
@@ -74,6 +78,7 @@ struct template_patch {
     struct string_map node_selector; /* an absent value removes the key */
     bool sets_tolerations;           /* the whole list; empty removes it */
     struct toleration_list tolerations;
+    struct string_map annotations; /* an absent value removes the key */
     struct opt_int parallelism;
     bool sets_completions; /* to the same number, for an Indexed Job whose two are one */
 };
@@ -87,6 +92,7 @@ struct job_patch {
     bool removes_record;
     struct str suspended; /* annotation tallyman.dev/suspended */
     bool removes_suspended;
+    struct str provisioning_attempt; /* annotation tallyman.dev/provisioning-attempt */
     struct str checkpoint_request;   /* annotations tallyman.dev/checkpoint-request: since when, */
     struct str checkpoint_for;       /* and tallyman.dev/checkpoint-for: for which gang */
     bool removes_checkpoint;         /* both */
@@ -220,6 +226,18 @@ bool core_admission_content(struct core *core, struct str job_uid, struct arena 
  * is no such gang. */
 bool core_admission_now(struct core *core, struct str job_uid, struct arena *arena,
                         struct admission *ret_admission);
+
+/* The ProvisioningRequest that is to be made, whole, and how the pod templates that it names differ
+ * from the gang's own: one for each of its pod sets, in their order. */
+struct request_content {
+    struct provisioning_request request;
+    struct template_patch *templates;
+    uint32_t template_count;
+};
+
+/* For EFFECT_MAKE_REQUEST; false: nothing is to be made any more. Borrowed from `arena`. */
+bool core_request_content(const struct core *core, struct str job_uid, struct arena *arena,
+                          struct request_content *ret_content);
 
 /* The object with its status as it should be now, to be written by its kind. */
 struct status_content {

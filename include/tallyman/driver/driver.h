@@ -27,8 +27,9 @@ enum write_outcome {
 struct driver_write {
     uint64_t id; /* to be given to driver_write_done() */
     const struct effect *effect;
-    const struct admission *admission;   /* EFFECT_WRITE_ADMISSION */
-    const struct status_content *status; /* EFFECT_WRITE_STATUS */
+    const struct admission *admission;     /* EFFECT_WRITE_ADMISSION */
+    const struct status_content *status;   /* EFFECT_WRITE_STATUS */
+    const struct request_content *request; /* EFFECT_MAKE_REQUEST */
     int64_t at_ms;
 };
 
@@ -64,6 +65,7 @@ struct driver_stats {
     uint64_t status_writes;
     uint64_t events_recorded;
     uint64_t pod_writes;
+    uint64_t request_writes;
     uint64_t retries;
     uint64_t admitted;
     uint64_t suspended;
@@ -81,7 +83,8 @@ void driver_deleted(struct driver *driver, const struct object *object);
 /* The same where others of that moment follow: nothing is decided or written before one of the
  * other calls, driver_tick() at the latest. */
 void driver_take_in(struct driver *driver, const struct object *object, bool is_deleted);
-void driver_synced(struct driver *driver, enum object_kind kind);
+/* The kind has been listed whole, or the server doesn't serve it; again as that changes. */
+void driver_synced(struct driver *driver, enum object_kind kind, bool is_absent);
 void driver_tick(struct driver *driver);
 void driver_write_done(struct driver *driver, uint64_t id, const struct driver_answer *answer);
 

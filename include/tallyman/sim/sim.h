@@ -26,12 +26,13 @@ struct sim;
 
 /* How long things take. A zero is taken as the value in brackets. */
 struct sim_delays {
-    int64_t watch_ms;    /* from a change to whoever watches (5) */
-    int64_t write_ms;    /* from a write of Tallyman's to its answer (10) */
-    int64_t schedule_ms; /* kube-scheduler's time for one pod (10) */
-    int64_t bind_ms;     /* from its choice to the pod's nodeName (10) */
-    int64_t start_ms;    /* from there to Ready (2000) */
-    int64_t stop_ms;     /* from a pod's deletion to its end (1000) */
+    int64_t watch_ms;     /* from a change to whoever watches (5) */
+    int64_t write_ms;     /* from a write of Tallyman's to its answer (10) */
+    int64_t schedule_ms;  /* kube-scheduler's time for one pod (10) */
+    int64_t bind_ms;      /* from its choice to the pod's nodeName (10) */
+    int64_t start_ms;     /* from there to Ready (2000) */
+    int64_t stop_ms;      /* from a pod's deletion to its end (1000) */
+    int64_t provision_ms; /* from a ProvisioningRequest to its condition Provisioned (60000) */
 };
 
 enum sim_note_kind {

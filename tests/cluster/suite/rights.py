@@ -27,6 +27,8 @@ NEEDED = (
     ("tallyman.dev", "cohorts/status", ("patch",)),
     ("tallyman.dev", "resourceflavors/status", ("patch",)),
     ("tallyman.dev", "admissions", (*READ, "create", "patch", "delete")),
+    ("autoscaling.x-k8s.io", "provisioningrequests", (*READ, "create", "patch", "delete")),
+    ("", "podtemplates", ("create", "update")),
     ("events.k8s.io", "events", ("create", "patch")),
     ("authentication.k8s.io", "tokenreviews", ("create",)),
     ("authorization.k8s.io", "subjectaccessreviews", ("create",)),

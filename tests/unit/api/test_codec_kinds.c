@@ -35,9 +35,11 @@ static const struct {
     {"ResourceFlavor", KIND_RESOURCE_FLAVOR, NULL},
     {"Admission", KIND_ADMISSION, NULL},
     {"DeviceTaintRule", KIND_DEVICE_TAINT_RULE, NULL},
+    {"ProvisioningRequest", KIND_PROVISIONING_REQUEST, NULL},
     {"Status", KIND_NONE, &api_status_schema},
     {"AdmissionRecord", KIND_NONE, &admission_record_schema},
     {"SuspendedRecord", KIND_NONE, &suspended_record_schema},
+    {"RequestRecord", KIND_NONE, &request_record_schema},
 };
 
 static const struct schema *sample_schema(size_t i)
@@ -321,6 +323,7 @@ static void kinds_have_the_server_s_plurals_and_scopes(void **state)
         [KIND_RESOURCE_FLAVOR] = "tallyman.dev/v1beta1 resourceflavors cluster",
         [KIND_ADMISSION] = "tallyman.dev/v1beta1 admissions namespaced",
         [KIND_DEVICE_TAINT_RULE] = "resource.k8s.io/v1 devicetaintrules cluster",
+        [KIND_PROVISIONING_REQUEST] = "autoscaling.x-k8s.io/v1 provisioningrequests namespaced",
     };
 
     (void)state;

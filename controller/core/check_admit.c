@@ -1,0 +1,136 @@
+/* check_admit.c - the gangs whose check has passed are admitted as they were reserved; and a
+ * restart reserves again what was reserved before it. */
+#include "check.h"
+
+/* -- admission --------------------------------------------------------------------------------- */
+
+static bool is_same_charge(const struct charge *a, const struct charge *b)
+{
+    return a->amount == b->amount && str_eq(a->resource, b->resource) &&
+           str_eq(a->flavor, b->flavor);
+}
+
+/* The same charges on as many pods or more, which are cut down to as many. */
+static bool set_holds(const struct reserved_set *held, struct reserved_set *now)
+{
+    if (held == NULL || now->count < held->count || held->per_pod.count != now->per_pod.count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < held->per_pod.count; i++) {
+        if (!is_same_charge(&held->per_pod.items[i], &now->per_pod.items[i])) {
+            return false;
+        }
+    }
+    now->count = held->count;
+    return true;
+}
+
+/* Room was asked for on those flavors, for so many pods: it is admitted so or not at all. */
+static bool is_as_reserved(const struct gang *gang, struct evaluation *evaluation)
+{
+    for (uint32_t s = 0; s < evaluation->reserve.set_count; s++) {
+        struct reserved_set *now = &evaluation->reserve.sets[s];
+        if (!set_holds(reservation_set(gang->reservation, now->name), now)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool find_as_reserved(struct core *core, struct gang *gang, struct evaluation *evaluation)
+{
+    uint32_t count = evaluate_combination_count(core, gang->shape);
+    for (uint32_t combination = 0; combination < count; combination++) {
+        evaluate_combination(core, gang->shape, combination, evaluation);
+        if (evaluation->verdict.reason == REASON_NONE && is_as_reserved(gang, evaluation)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void finish(struct core *core, struct gang *gang)
+{
+    struct evaluation evaluation;
+    arena_reset(&core->scratch);
+    whatif_begin(core);
+    whatif_take_out(core, gang);
+    bookings_ignore(core, true); /* the quota is its own */
+    bool is_found = find_as_reserved(core, gang, &evaluation);
+    bookings_ignore(core, false);
+    whatif_put_back(core, gang);
+    whatif_end(core);
+    if (!is_found) {
+        check_let_go(core, gang, "CheckChanged");
+        gang_review(core, gang);
+        return;
+    }
+    ledger_release(core, gang);
+    gang->reserved_shape = NULL;
+    gang->used_before = gang->used_attempt;
+    gang->used_attempt = gang->check->attempt;
+    patch_admit(core, gang, &evaluation);
+    check_drop(gang);
+}
+
+void checks_finish_ready(struct core *core)
+{
+    if (!core->has_passed_check) {
+        return;
+    }
+    core->has_passed_check = false;
+    struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
+    while (gang != NULL) {
+        struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
+        if (gang->check != NULL && gang->check->is_passed && !gang_is_busy(gang)) {
+            finish(core, gang);
+            next = RB_MIN(gang_holder_tree, &core->holders);
+        }
+        gang = next;
+    }
+}
+
+/* -- after a restart ----------------------------------------------------------------------------
+ */
+
+static void restore_one(struct core *core, struct gang *gang)
+{
+    struct evaluation evaluation;
+    arena_reset(&core->scratch);
+    quota_relink(core);
+    bool is_found = false;
+    uint32_t count = evaluate_combination_count(core, gang->shape);
+    if (!check_is_asked(gang->shape) ||
+        check_obstacle(core, gang->queue, &core->scratch).reason != REASON_NONE) {
+        count = 0;
+    }
+    bookings_ignore(core, true);
+    for (uint32_t combination = 0; combination < count && !is_found; combination++) {
+        evaluate_combination(core, gang->shape, combination, &evaluation);
+        is_found = evaluation.verdict.reason == REASON_NONE &&
+                   check_find_usable(core, gang, &evaluation) != NULL;
+    }
+    bookings_ignore(core, false);
+    if (is_found) {
+        check_begin(core, gang, &evaluation);
+    } else {
+        check_forget(core, gang);
+    }
+}
+
+void checks_restore(struct core *core)
+{
+    struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
+    while (gang != NULL) {
+        struct gang *next = RB_NEXT(gang_order_tree, &core->gang_order, gang);
+        const struct request_state *request = gang->requests == NULL ? NULL : gang->requests->first;
+        bool is_open = request != NULL && request->attempt > gang->used_attempt &&
+                       !request->is_let_go && !request_is_over(request);
+        if (is_open && gang->state == GANG_PENDING && gang->is_in_queue) {
+            restore_one(core, gang);
+        } else if (is_open && gang->state != GANG_RESERVED) {
+            check_forget(core, gang); /* it is held, or runs, and wants none */
+        }
+        gang = next;
+    }
+}

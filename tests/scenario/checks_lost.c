@@ -1,0 +1,186 @@
+/* Admission checks when something comes in between: a restart, a refusal, a deletion, a kind that
+ * isn't served. */
+#include <stdio.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+
+#define MINUTE_MS 60000
+#define CLASS     "check-capacity.autoscaling.x-k8s.io"
+
+/* Quota for 8 cpu, and not a single node. */
+static void given_a_checked_queue(struct scenario *s, const char *options)
+{
+    char text[200];
+    (void)snprintf(text, sizeof(text), "cpu=8 check=" CLASS " %s", options);
+    given_queue(s, "q", text);
+}
+
+static void a_restart_takes_it_up_where_it_was(void **state)
+{
+    struct scenario *s = *state;
+    given_a_checked_queue(s, "check-timeout=20m");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    at(s, 5 * MINUTE_MS);
+    given_priority_class(s, "high", 100);
+    given_job(s, "other", "q", "pods=8 cpu=1 priority=high");
+    const char *request = request_of(s, "train");
+    for (int i = 0; i < 2; i++) {
+        restart(s, i == 0 ? WITH_ADMISSIONS : WITHOUT_ADMISSIONS);
+        expect_state(s, "train", "Reserved WaitingForCheck");
+        expect_state(s, "other", "Pending QuotaExhausted");
+        assert_string_equal(request_of(s, "train"), request);
+        assert_int_equal(requests_of(s, "train"), 1);
+        expect_used(s, "q", "cpu=8");
+    }
+    at(s, 20 * MINUTE_MS - 1);
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    at(s, 20 * MINUTE_MS); /* on the request's own clock */
+    expect_state(s, "train", "Pending Backoff");
+}
+
+static void a_restart_between_provisioned_and_admitted_admits(void **state)
+{
+    struct scenario *s = *state;
+    given_a_checked_queue(s, "");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    const char *request = request_of(s, "train");
+    writes_are_manual(s, true);
+    request_says_that(s, request, "Provisioned", "");
+    assert_true(write_is_out(s, "train"));
+    writes_are_manual(s, false);
+    restart(s, WITHOUT_ADMISSIONS);
+    expect_state(s, "train", "Admitted");
+    assert_string_equal(request_of(s, "train"), request);
+    assert_int_equal(requests_of(s, "train"), 1);
+}
+
+static void a_restart_does_not_use_a_request_twice(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n", "cpu=8");
+    given_a_checked_queue(s, "timeout=1m base=60s");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    const char *request = request_of(s, "train");
+    request_says_that(s, request, "Provisioned", "");
+    request_deletions_fail(s, true); /* the process ends before they arrive */
+    at(s, MINUTE_MS);
+    gang_stops(s, "train");
+    expect_state(s, "train", "Pending Backoff");
+    request_deletions_fail(s, false);
+    restart(s, WITH_ADMISSIONS);
+    expect_state(s, "train", "Pending Backoff");
+    at(s, 3 * MINUTE_MS);
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    assert_string_not_equal(request_of(s, "train"), request);
+    assert_int_equal(requests_of(s, "train"), 1);
+}
+
+static void failures_count_over_a_restart(void **state)
+{
+    struct scenario *s = *state;
+    given_a_checked_queue(s, "base=60s");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    request_says_that(s, request_of(s, "train"), "Failed", "none");
+    at(s, MINUTE_MS);
+    request_says_that(s, request_of(s, "train"), "Failed", "none");
+    at(s, MINUTE_MS + 1000);
+    restart(s, WITHOUT_ADMISSIONS);
+    expect_state(s, "train", "Pending Backoff");
+    expect_message(s, "train", "failed: \"none\"");
+    at(s, 3 * MINUTE_MS - 1);
+    expect_state(s, "train", "Pending Backoff");
+    at(s, 3 * MINUTE_MS);
+    expect_state(s, "train", "Reserved WaitingForCheck");
+}
+
+static void a_refused_admission_asks_nobody_again(void **state)
+{
+    struct scenario *s = *state;
+    given_a_checked_queue(s, "base=60s");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    const char *request = request_of(s, "train");
+    writes_are_manual(s, true);
+    request_says_that(s, request, "Provisioned", "");
+    write_refused(s, "train", "denied by a policy");
+    expect_state(s, "train", "Pending Backoff");
+    at(s, MINUTE_MS);
+    write_ok(s, "train", true);
+    expect_state(s, "train", "Admitted");
+    assert_string_equal(request_of(s, "train"), request);
+}
+
+static void one_that_cannot_be_made_is_tried_again(void **state)
+{
+    struct scenario *s = *state;
+    requests_are_manual(s, true);
+    given_a_checked_queue(s, "base=60s");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    expect_message(s, "train", "is being made");
+    request_is_refused(s, "podtemplates is forbidden");
+    expect_state(s, "train", "Pending Backoff");
+    expect_message(s, "train", "could not be made: podtemplates is forbidden");
+    at(s, MINUTE_MS);
+    request_is_made(s);
+    expect_message(s, "train", "has had no answer yet");
+}
+
+static void whoever_withdraws_while_it_is_made_leaves_none(void **state)
+{
+    struct scenario *s = *state;
+    requests_are_manual(s, true);
+    given_a_checked_queue(s, "");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    job_annotated(s, "train", "tallyman.dev/hold", "true");
+    expect_used(s, "q", "cpu=0");
+    request_is_made(s); /* nothing is wanted any more, so nothing is made */
+    assert_int_equal(requests_of(s, "train"), 0);
+}
+
+static void a_deleted_request_is_a_failure(void **state)
+{
+    struct scenario *s = *state;
+    given_a_checked_queue(s, "");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    object_gone(s, KIND_PROVISIONING_REQUEST, request_of(s, "train"));
+    expect_state(s, "train", "Pending Backoff");
+    expect_message(s, "train", "was deleted before it was provisioned");
+    expect_used(s, "q", "cpu=0");
+    at(s, MINUTE_MS);
+    expect_state(s, "train", "Reserved WaitingForCheck");
+}
+
+static void without_the_kind_nobody_holds_quota(void **state)
+{
+    struct scenario *s = *state;
+    requests_are_served(s, false);
+    given_a_checked_queue(s, "");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    expect_state(s, "train", "Pending WaitingForCheck");
+    expect_message(s, "train", "doesn't serve provisioningrequests.autoscaling.x-k8s.io/v1");
+    expect_used(s, "q", "cpu=0");
+    requests_are_served(s, true);
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    object_gone(s, KIND_PROVISIONING_REQUEST, request_of(s, "train"));
+    requests_are_served(s, false);
+    at(s, 2 * MINUTE_MS);
+    expect_state(s, "train", "Pending WaitingForCheck");
+    expect_used(s, "q", "cpu=0");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(a_restart_takes_it_up_where_it_was),
+        scenario_test(a_restart_between_provisioned_and_admitted_admits),
+        scenario_test(a_restart_does_not_use_a_request_twice),
+        scenario_test(failures_count_over_a_restart),
+        scenario_test(a_refused_admission_asks_nobody_again),
+        scenario_test(one_that_cannot_be_made_is_tried_again),
+        scenario_test(whoever_withdraws_while_it_is_made_leaves_none),
+        scenario_test(a_deleted_request_is_a_failure),
+        scenario_test(without_the_kind_nobody_holds_quota),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
