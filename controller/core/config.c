@@ -63,16 +63,62 @@ static bool shape_depends(const struct shape *shape, enum object_kind kind,
     return false;
 }
 
+/* The queue's selector and the namespace's stop policy are all that its gangs see of it. */
+static void tell_namespace(struct core *core, struct shape *shape)
+{
+    const struct verdict *told = &shape->verdict;
+    struct verdict now = evaluate_queue(core, shape);
+    bool is_told =
+        told->reason == REASON_NAMESPACE_NOT_ALLOWED || told->reason == REASON_QUEUE_STOPPED;
+    bool is_same = is_told ? now.reason == told->reason && str_eq(now.message, told->message)
+                           : now.reason == REASON_NONE;
+    if (!is_same || core->options.is_plain) {
+        wake_shape(core, shape);
+    }
+}
+
+/* Its queue lets nobody start, or not its namespace, and it has been told so. */
+static bool is_kept_out(struct core *core, const struct shape *shape)
+{
+    enum reason reason = evaluate_queue(core, shape).reason;
+    return reason != REASON_NONE && reason == shape->verdict.reason && !core->options.is_plain;
+}
+
+/* It depends on that object, which is another one now. */
+static void tell_shape(struct core *core, struct shape *shape, enum object_kind kind)
+{
+    if (kind == KIND_NAMESPACE) {
+        tell_namespace(core, shape);
+    } else if (is_kept_out(core, shape)) {
+        shape->is_resolved = false; /* what it asks for is no matter yet */
+    } else if (kind != KIND_LIMIT_RANGE || !shape->is_resolved || core->options.is_plain ||
+               !shape_asks_the_same(core, shape)) {
+        shape_unresolve(core, shape);
+    }
+}
+
 static void tell_shapes(struct core *core, enum object_kind kind, const struct object_meta *object)
 {
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
             if (shape_depends(shape, kind, object)) {
-                shape_unresolve(core, shape);
+                tell_shape(core, shape, kind);
             }
         }
     }
+}
+
+/* What promised pods take may be told otherwise now. */
+static bool are_promises_stale(struct core *core)
+{
+    struct gang *gang;
+    RB_FOREACH (gang, gang_unbound_tree, &core->unbound) {
+        if (gang->shape != NULL && !gang->shape->is_resolved) {
+            return true;
+        }
+    }
+    return core->options.is_plain;
 }
 
 static void tell_all(struct core *core, enum object_kind kind, const struct object_meta *object)
@@ -95,7 +141,9 @@ static void tell_all(struct core *core, enum object_kind kind, const struct obje
         stop_namespace_changed(core, object->name);
         default_queue_changed(core, object->name);
     }
-    wake_reserved(core); /* what promised pods take may be told otherwise now */
+    if (are_promises_stale(core)) {
+        wake_reserved(core);
+    }
 }
 
 void named_apply(struct core *core, enum object_kind kind, const struct object_meta *object)

@@ -365,7 +365,7 @@ void slice_apply(struct core *core, const struct resource_slice *object)
     if (old_pool != NULL && old_pool != slice->pool) {
         pool_rebuild(core, old_pool);
     }
-    wake_all(core, WAIT_CLUSTER);
+    wake_for_devices(core);
 }
 
 void slice_deleted(struct core *core, const struct resource_slice *object)
@@ -384,7 +384,7 @@ void slice_deleted(struct core *core, const struct resource_slice *object)
     str_drop(&slice->name);
     mem_free(slice);
     pool_rebuild(core, pool);
-    wake_all(core, WAIT_CLUSTER);
+    wake_for_devices(core);
 }
 
 struct str pools_trouble(const struct core *core, struct arena *arena)

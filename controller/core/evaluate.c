@@ -87,7 +87,7 @@ static bool next_choice(struct attempt *attempt, uint32_t s)
 
 /* -- the queue -------------------------------------------------------------------------------- */
 
-static struct verdict check_queue(struct core *core, const struct shape *shape)
+struct verdict evaluate_queue(struct core *core, const struct shape *shape)
 {
     struct arena *arena = &core->scratch;
     const struct queue *object = shape->queue->object;
@@ -286,7 +286,7 @@ void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *r
 {
     *ret_evaluation = (struct evaluation){.has_fit = false};
     struct verdict *verdict = &ret_evaluation->verdict;
-    *verdict = check_queue(core, shape);
+    *verdict = evaluate_queue(core, shape);
     if (verdict->reason != REASON_NONE) {
         return;
     }
@@ -350,7 +350,7 @@ static void fill_probe(struct attempt *attempt, uint32_t level, struct quota_pro
 
 static bool attempt_begin(struct core *core, struct shape *shape, struct attempt *ret_attempt)
 {
-    if (check_queue(core, shape).reason != REASON_NONE) {
+    if (evaluate_queue(core, shape).reason != REASON_NONE) {
         return false;
     }
     shape_resolve(core, shape);

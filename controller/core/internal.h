@@ -26,6 +26,9 @@ void quota_node_read(struct core *core, struct quota_node *node,
 struct str quota_trouble(const struct quota_node *node, struct arena *arena);
 /* Specs have changed: links the trees and sums them up anew, if they have. */
 void quota_relink(struct core *core);
+/* quota_wake.c: before the first edit; and once it is linked anew, those that it may help. */
+void quota_mark_stale(struct core *core);
+void quota_wake_edited(struct core *core);
 const struct quota_node *quota_root(const struct quota_node *node);
 /* Charges or gives back, up the tree. */
 /* The highest node whose usage changes; NULL: nothing does. */
@@ -65,6 +68,10 @@ void wake_shape(struct core *core, struct shape *shape);
 void wake_queue(struct core *core, struct queue_state *queue, uint32_t bits);
 /* All that wait for room or for an object (WAIT_CLUSTER, WAIT_PROMISES, WAIT_CONFIG). */
 void wake_all(struct core *core, uint32_t bits);
+/* wake_cluster.c: the Node is another than it was; or some pool of devices is. */
+void wake_for_node_edit(struct core *core, const struct node_state *before,
+                        const struct node_state *node);
+void wake_for_devices(struct core *core);
 /* Room came free on that node. */
 void wake_for_node(struct core *core, struct node_state *node);
 /* The places that were promised to a gang have been taken up or given back. */
@@ -234,6 +241,8 @@ struct shape *shape_use(struct core *core, const struct shape_input *input);
 void shape_drop(struct core *core, struct shape *shape);
 /* Fills what the fit needs; a problem goes to shape->broken. */
 void shape_resolve(struct core *core, struct shape *shape);
+/* Resolved anew its pods would ask for the same; of a shape that is resolved. */
+bool shape_asks_the_same(struct core *core, const struct shape *shape);
 void shape_unresolve(struct core *core, struct shape *shape);
 /* The shape can't be judged; the first problem stays. */
 void shape_break(struct shape *shape, enum reason reason, struct str message);
@@ -302,6 +311,8 @@ struct evaluation {
     uint32_t shortage_count;
 };
 
+/* Whether its queue lets anybody start, and its namespace; the message in the scratch arena. */
+struct verdict evaluate_queue(struct core *core, const struct shape *shape);
 void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *ret_evaluation);
 
 struct probe_item {

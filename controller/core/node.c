@@ -154,14 +154,17 @@ struct rc node_apply(struct core *core, const struct node *object, struct err *e
         return RC_SUCCESS;
     }
     core->cost.nodes_visited++;
-    mem_free(node->object);
+    struct node_state before = *node;
+    node->capacity = (struct vector){.items = NULL};
     node->object = fresh;
     node_read_capacity(core, node);
     node_read_readiness(core, node);
     node_plan_rest(core, node);
     node_touch_object(core, node);
     node_gangs_recheck(core, node);
-    wake_all(core, WAIT_CLUSTER | WAIT_CONFIG);
+    wake_for_node_edit(core, &before, node);
+    vector_deinit(&before.capacity);
+    mem_free(before.object);
     return RC_SUCCESS;
 }
 
@@ -173,15 +176,17 @@ void node_deleted(struct core *core, const struct node *object)
         return;
     }
     core->cost.nodes_visited++;
-    mem_free(node->object);
+    struct node_state before = *node;
+    node->capacity = (struct vector){.items = NULL};
     node->object = NULL;
     node->is_usable = false;
     node->not_ready_since_ms = 0;
-    vector_clear(&node->capacity);
     node_touch_object(core, node);
     node_gangs_recheck(core, node);
+    wake_for_node_edit(core, &before, node);
+    vector_deinit(&before.capacity);
+    mem_free(before.object);
     node_free_if_unused(core, node);
-    wake_all(core, WAIT_CLUSTER | WAIT_CONFIG);
 }
 
 void node_tick(struct core *core)

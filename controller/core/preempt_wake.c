@@ -96,13 +96,16 @@ static bool may_stop_somebody(const struct shape *shape)
 void preempt_wake(struct core *core)
 {
     bool has_freed = core->has_freed;
-    core->has_freed = false;
-    if (!has_freed || core->preemptors == NULL) {
+    bool has_changed = has_freed || core->has_room_changed;
+    core->has_freed = core->has_room_changed = false;
+    if (!has_changed || core->preemptors == NULL) {
         return;
     }
     note_last_holders(core);
     for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
-        if (!shape->is_ready && !RB_EMPTY(&shape->gangs) && may_stop_somebody(shape)) {
+        bool is_told = has_freed || shape->is_room_changed;
+        shape->is_room_changed = false;
+        if (is_told && !shape->is_ready && !RB_EMPTY(&shape->gangs) && may_stop_somebody(shape)) {
             wake_shape(core, shape);
         }
     }

@@ -37,13 +37,13 @@ struct queue_state *queue_get(struct core *core, struct str name)
 
 static void queue_free(struct core *core, struct queue_state *queue)
 {
+    quota_mark_stale(core);
     HASH_DEL(core->queues, queue);
     RB_REMOVE(queue_tree, &core->queue_order, queue);
     history_free(queue);
     queue_clear_due(core, queue);
     queue_lines_free(queue);
     quota_node_deinit(&queue->node);
-    core->is_tree_stale = true;
     mem_free(queue->object);
     str_drop(&queue->name);
     mem_free(queue);
@@ -182,6 +182,7 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
     slim.meta.annotations = (struct string_map){.items = NULL};
     slim.meta.labels = (struct string_map){.items = NULL};
     bool is_same = false;
+    bool is_policy_same = true;
     if (queue->object != NULL) {
         /* Our own status write comes back as an event: it must wake nobody. */
         struct queue a = slim;
@@ -190,6 +191,9 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
         a.meta.resource_version = b.meta.resource_version = STR_NONE;
         a.meta.finalizers = b.meta.finalizers = (struct str_list){.items = NULL};
         is_same = object_equal(schema, &a, &b);
+        a.meta = b.meta;
+        a.spec.resource_groups = b.spec.resource_groups;
+        is_policy_same = object_equal(schema, &a, &b);
     }
     bool takes_same = gate_same_classes(queue->object, object);
     mem_free(queue->object);
@@ -201,6 +205,7 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
         return RC_SUCCESS;
     }
     quota_node_read(core, &queue->node, &queue->object->spec.resource_groups);
+    queue->node.is_edited = queue->node.is_edited || !is_policy_same;
     booking_queue_changed(core, queue);
     queue->blocker = NULL;
     queue_touch(core, queue);

@@ -100,6 +100,7 @@ static void quota_node_find_doubled(struct quota_node *node)
 void quota_node_read(struct core *core, struct quota_node *node,
                      const struct resource_group_list *groups)
 {
+    quota_mark_stale(core);
     node->doubled = node->doubled_by = STR_NONE;
     for (uint32_t i = 0; i < node->cell_count; i++) {
         struct quota_cell *cell = &node->cells[i];
@@ -132,7 +133,6 @@ void quota_node_read(struct core *core, struct quota_node *node,
     }
     quota_node_prune(node);
     quota_node_find_doubled(node);
-    core->is_tree_stale = true;
 }
 
 struct str quota_trouble(const struct quota_node *node, struct arena *arena)
@@ -423,8 +423,5 @@ void quota_relink(struct core *core)
     RB_FOREACH (queue, ready_tree, &core->ready) {
         order_count_ready(core, &queue->node, true);
     }
-    RB_FOREACH (queue, queue_tree, &core->queue_order) {
-        wake_queue(core, queue, WAIT_QUOTA | WAIT_CONFIG);
-        queue_touch(core, queue);
-    }
+    quota_wake_edited(core);
 }

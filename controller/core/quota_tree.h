@@ -17,6 +17,11 @@ struct quota_cell {
     i128 subtree;            /* nominal, and what the children lend */
     i128 used;               /* = the sum of the reservations' charges here, asserted */
     bool is_listed;          /* in the Queue's spec; a cell stays while it is used */
+    /* as it was before the edits that the trees aren't linked for yet; see quota_wake.c */
+    bool is_edited; /* of a root: for somebody in its tree */
+    uint64_t terms_before;
+    i128 free_before;
+    i128 potential_before;
 };
 
 #define QUOTA_UNLIMITED (-1)
@@ -43,6 +48,8 @@ struct quota_node {
     int64_t half_life_ms; /* its own fairSharing.halfLife; 0: none */
     bool has_fair_sharing;
     bool is_share_on;         /* of a root: somebody in its tree has fair sharing */
+    bool is_edited;           /* since the trees were linked, in more than its quota */
+    uint64_t chain_before;    /* the cohorts above it then */
     uint64_t version;         /* counts the changes of what is used here */
     uint64_t changes;         /* at and below: of what is used, and of whose gangs are ready */
     uint32_t ready_below;     /* queues at and below with shapes to be judged */

@@ -273,14 +273,47 @@ static void pod_set_add_claim(struct core *core, struct pod_set *set, struct str
     }
 }
 
-static void pod_set_read_requests(struct core *core, struct pod_set *set,
-                                  const struct runtime_class *runtime)
+/* What a pod asks for by its template, its namespace's LimitRanges and its RuntimeClass; the hash
+ * tells whether any of it, or what is wrong with it, has changed. */
+static bool read_requests(struct core *core, const struct pod_set *set,
+                          struct amount_list *ret_amounts, uint64_t *ret_hash, struct err *err)
 {
+    struct str runtime = set->spec->runtime_class_name;
     struct request_context context = namespace_limits(core, set->shape->namespace_name);
-    context.runtime_class = runtime;
+    context.runtime_class =
+        str_is_empty(runtime) ? NULL : named_find(core, KIND_RUNTIME_CLASS, runtime);
+    if (rc_failed(pod_template_requests(&core->scratch, set->spec, &context, ret_amounts, err))) {
+        *ret_hash = str_hash(str_from_c(err->text), 1);
+        return false;
+    }
+    *ret_hash = 0;
+    for (uint32_t i = 0; i < ret_amounts->count; i++) {
+        const struct amount *amount = &ret_amounts->items[i];
+        struct str value = {(const char *)&amount->value, sizeof(amount->value)};
+        *ret_hash = str_hash(value, str_hash(amount->resource, *ret_hash));
+    }
+    return true;
+}
+
+bool shape_asks_the_same(struct core *core, const struct shape *shape)
+{
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        struct amount_list amounts;
+        uint64_t hash;
+        struct err err;
+        (void)read_requests(core, &shape->sets[s], &amounts, &hash, &err);
+        if (hash != shape->sets[s].requests_hash) { /* which tells of a failure, too */
+            return false;
+        }
+    }
+    return true;
+}
+
+static void pod_set_read_requests(struct core *core, struct pod_set *set)
+{
     struct amount_list amounts;
     struct err err;
-    if (rc_failed(pod_template_requests(&core->scratch, set->spec, &context, &amounts, &err))) {
+    if (!read_requests(core, set, &amounts, &set->requests_hash, &err)) {
         shape_break(set->shape, REASON_INVALID,
                     arena_format(&core->scratch, "spec.template.spec: %s", err.text));
         return;
@@ -388,7 +421,7 @@ static void pod_set_resolve(struct core *core, struct pod_set *set)
     pod_set_read_placement(set, runtime);
     set->place_key = str_own(pod_set_place_key(core, set));
     pod_set_check_placement(core, set);
-    pod_set_read_requests(core, set, runtime);
+    pod_set_read_requests(core, set);
     const struct pod_resource_claim_list *claims = &set->spec->resource_claims;
     for (uint32_t i = 0; i < claims->count; i++) {
         if (!str_is_empty(claims->items[i].resource_claim_template_name)) {

@@ -162,6 +162,7 @@ struct pod_set {
     bool labels_vary;      /* not all gangs have the same */
     struct gang_size size;
     struct vector per_pod;              /* cpu, memory, …, without pods; plain requests only */
+    uint64_t requests_hash;             /* of all that a pod asks for in plain requests */
     struct string_map node_selector;    /* borrowed from spec or the runtime class */
     struct toleration_list tolerations; /* owned array; the spec's and the runtime class's */
     struct device_demand *devices;      /* per pod, by claim template or extended resource */
@@ -195,7 +196,8 @@ struct shape {
     uint32_t wait_count;
     bool is_room_waiter;
     struct shape *next_room_waiter, *previous_room_waiter;
-    bool is_preemptor; /* parked, and stopping others might help */
+    bool is_preemptor;    /* parked, and stopping others might help */
+    bool is_room_changed; /* since it was judged, on nodes or devices that it could use */
     struct shape *next_preemptor, *previous_preemptor;
     bool is_beyond_help;      /* it wouldn't fit even if every gang had ended; see booking.h */
     bool is_help_unsure;      /* it has been judged since: that may have changed */
@@ -423,6 +425,7 @@ struct core {
     struct ready_tree ready;    /* queues with shapes to be judged, by name */
     struct shape *preemptors;   /* list by next_preemptor */
     bool has_freed;             /* quota, room, or a gang to be stopped */
+    bool has_room_changed;      /* for some of them alone; see wake_cluster.c */
     struct shape *room_waiters; /* parked for room or for an object; list by next_room_waiter */
     struct quota_node *active_roots; /* of trees with such queues; list by next_active */
     bool is_tree_stale;              /* the trees of quota have to be linked anew */

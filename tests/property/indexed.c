@@ -20,13 +20,14 @@ enum tree_op {
     TREE_JOB_FINISHES_TOO,
     TREE_JOB_DELETED,
     TREE_QUOTA,
+    TREE_COHORT,
     TREE_TIME,
     TREE_COUNT,
 };
 
 static const char *const tree_op_names[TREE_COUNT] = {"job-new",      "job-new",      "job-new",
                                                       "job-finishes", "job-finishes", "job-deleted",
-                                                      "quota",        "time"};
+                                                      "quota",        "cohort",       "time"};
 
 static const char *const preemptions[] = {"", " within=LowerPriority", " reclaim=Any",
                                           " within=LowerOrNewerEqualPriority reclaim=Any",
@@ -56,21 +57,34 @@ static void add_queue(struct scenario *s, int index, uint64_t *random, bool is_f
     given_queue(s, name, options);
 }
 
+static void add_cohort(struct scenario *s, int index, uint64_t *random)
+{
+    char json[400];
+    uint32_t parent = random_next(random) % 4;
+    char up[32] = "";
+    char own[200] = "";
+    if (parent < (uint32_t)index) { /* so no cycle comes about */
+        (void)snprintf(up, sizeof(up), "\"parentName\":\"c%u\",", parent);
+    }
+    if (random_next(random) % 3 == 0) {
+        (void)snprintf(own, sizeof(own),
+                       "{\"flavors\":[{\"name\":\"default\",\"resources\":[{\"name\":\"cpu\","
+                       "\"nominalQuota\":\"%u\"}]}]}",
+                       random_next(random) % 4);
+    }
+    (void)snprintf(json, sizeof(json),
+                   "{\"metadata\":{\"name\":\"c%d\"},\"spec\":{%s\"resourceGroups\":[%s]}}", index,
+                   up, own);
+    given_json(s, KIND_COHORT, json);
+}
+
 static void given_tree(struct scenario *s, uint64_t *random, bool is_fair)
 {
     given_flavor(s, "default", "");
     given_flavor(s, "b", "");
     given_priority_class(s, "high", 10);
     for (int i = 0; i < 4; i++) {
-        char json[200];
-        uint32_t parent = random_next(random) % 4;
-        char up[32] = "";
-        if (parent < (uint32_t)i) { /* so no cycle comes about */
-            (void)snprintf(up, sizeof(up), "\"parentName\":\"c%u\"", parent);
-        }
-        (void)snprintf(json, sizeof(json), "{\"metadata\":{\"name\":\"c%d\"},\"spec\":{%s}}", i,
-                       up);
-        given_json(s, KIND_COHORT, json);
+        add_cohort(s, i, random);
     }
     for (int i = 0; i < QUEUES; i++) {
         add_queue(s, i, random, is_fair);
@@ -109,6 +123,9 @@ static void do_tree_op(struct scenario *s, const struct op *op, uint64_t *random
         break;
     case TREE_QUOTA:
         add_queue(s, op->b % QUEUES, random, is_fair);
+        break;
+    case TREE_COHORT:
+        add_cohort(s, op->b % 4, random);
         break;
     default:
         at(s, scenario_now_ms(s) + 500 * (1 + op->a % 20));

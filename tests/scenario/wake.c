@@ -3,41 +3,9 @@
 #include <stdio.h>
 
 #include "support/check.h"
-#include "support/scenario.h"
+#include "support/parked.h"
 
-#define MINUTE ((int64_t)60 * 1000)
-#define CLASS  "gpu.example.com"
-
-/* Nobody was woken, and nobody judged, since the last call. */
-#define expect_nobody_woken(s) expect_woken((s), 0)
-
-static void expect_woken(struct scenario *s, uint32_t shapes)
-{
-    struct scenario_counts counts = counts_take(s);
-    assert_int_equal(counts.shapes_woken, shapes);
-    assert_int_equal(counts.gangs_visited, shapes);
-}
-
-/* A gang that waits for another queue's gang to end: nothing below is any matter to it. */
-static void given_bystander(struct scenario *s)
-{
-    given_node(s, "n0", "cpu=1 label=for:bystander");
-    given_queue(s, "elsewhere", "cpu=1");
-    given_job(s, "runner", "elsewhere", "pods=1 cpu=1 selector=for:bystander created=0");
-    given_job(s, "bystander", "elsewhere", "pods=1 cpu=1 selector=for:bystander created=1000");
-    scenario_start(s);
-    gang_starts(s, "runner", "n0");
-}
-
-/* Lets everything come to rest, and counts from there. */
-static void parked(struct scenario *s)
-{
-    expect_state(s, "bystander", "Pending QuotaExhausted");
-    at(s, MINUTE);
-    (void)counts_take(s);
-    at(s, 5 * MINUTE); /* and no polling */
-    expect_nobody_woken(s);
-}
+#define CLASS "gpu.example.com"
 
 static void quota_wakes(void **state)
 {
@@ -53,17 +21,6 @@ static void quota_wakes(void **state)
     expect_state(s, "a", "Pending NeverFits");
     quota_becomes(s, "q", "cpu=3");
     expect_state(s, "a", "Admitted");
-}
-
-static const char *cohort_of_one(const char *name)
-{
-    static char json[300];
-    (void)snprintf(json, sizeof(json),
-                   "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"resourceGroups\":[{\"flavors\":[{"
-                   "\"name\":\"default\",\"resources\":[{\"name\":\"cpu\",\"nominalQuota\":"
-                   "\"1\"}]}]}]}}",
-                   name);
-    return json;
 }
 
 static void cohorts_own_quota_wakes(void **state)

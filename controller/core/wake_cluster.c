@@ -1,0 +1,200 @@
+/* wake_cluster.c - a change of a Node or of a pool of devices wakes those who could use it.
+ *
+ * Such an edit is compared with what was there before, for each that waits for room: a node that
+ * its pods may use neither before nor after (by readiness, selector, taints, or any flavor of its
+ * queue) is nothing to it, nor is an amount of something that it doesn't ask for. Where it can't be
+ * told so simply (flavors of several resource groups, named claims) the gang is woken. */
+#include "extended.h"
+#include "internal.h"
+
+/* What a node is to a set's pods, on whichever flavor of their queue. */
+enum service { SERVICE_NONE, SERVICE_DOWN, SERVICE_MISFIT, SERVICE_OPEN };
+
+static bool wants_devices(const struct pod_set *set)
+{
+    bool has_extended = set->device_count > 0 || set->claim_count > 0;
+    return has_extended || set->spec->resource_claims.count > 0;
+}
+
+static bool shape_wants_devices(const struct shape *shape)
+{
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        if (wants_devices(&shape->sets[s])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether some flavor is chosen for the set's pods: its queue lists something that they ask for. */
+static bool draws_on_a_flavor(const struct core *core, const struct queue_state *queue,
+                              const struct pod_set *set)
+{
+    for (uint32_t c = 0; c < queue->node.cell_count; c++) {
+        const struct quota_cell *cell = &queue->node.cells[c];
+        for (uint32_t i = 0; i < set->per_pod.count && cell->is_listed; i++) {
+            if (str_eq(account_of(core, set->per_pod.items[i].resource), cell->resource)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_open_on(const struct core *core, const struct pod_set *set,
+                       const struct node_state *node, const struct resource_flavor *flavor)
+{
+    struct pod_demand demand = {.set = set, .node_selector = &set->node_selector};
+    if (flavor != NULL) {
+        demand.flavors[demand.flavor_count++] = flavor;
+    }
+    return node_exclusion(core, &demand, node) == EXCLUDED_COUNT;
+}
+
+static enum service service_of(const struct core *core, const struct shape *shape,
+                               const struct pod_set *set, const struct node_state *node)
+{
+    if (node->object == NULL) {
+        return SERVICE_NONE;
+    }
+    if (!node->is_usable) {
+        return SERVICE_DOWN;
+    }
+    const struct queue *queue = shape->queue->object;
+    if (queue == NULL || queue->spec.resource_groups.count != 1 || set->claim_count > 0) {
+        return SERVICE_OPEN;
+    }
+    const struct quota_flavor_list *flavors = &queue->spec.resource_groups.items[0].flavors;
+    bool is_open = !draws_on_a_flavor(core, shape->queue, set) && is_open_on(core, set, node, NULL);
+    for (uint32_t f = 0; f < flavors->count && !is_open; f++) {
+        const struct resource_flavor *flavor = flavor_object(core, flavors->items[f].name);
+        is_open = flavor != NULL && is_open_on(core, set, node, flavor);
+    }
+    return is_open ? SERVICE_OPEN : SERVICE_MISFIT;
+}
+
+/* What pods may use of it, before and after, is another amount of something that they ask for. */
+static bool is_amount_changed(const struct pod_set *set, const struct node_state *before,
+                              const struct node_state *node)
+{
+    for (uint32_t i = 0; i < set->per_pod.count; i++) {
+        struct str resource = set->per_pod.items[i].resource;
+        if (vector_get(&before->capacity, resource) != vector_get(&node->capacity, resource)) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        struct str resource = set->devices[i].resource;
+        if (str_is_set(resource) &&
+            vector_get(&before->capacity, resource) != vector_get(&node->capacity, resource)) {
+            return true;
+        }
+    }
+    struct str pods = STR(RESOURCE_PODS);
+    return vector_get(&before->capacity, pods) != vector_get(&node->capacity, pods);
+}
+
+static bool is_relabelled(const struct node_state *before, const struct node_state *node)
+{
+    const struct string_map *old = &before->object->meta.labels;
+    const struct string_map *new = &node->object->meta.labels;
+    bool is_same = old->count == new->count;
+    for (uint32_t i = 0; i < new->count &&is_same; i++) {
+        is_same = str_eq(old->items[i].key, new->items[i].key) &&
+                  str_eq(old->items[i].value, new->items[i].value);
+    }
+    return !is_same;
+}
+
+/* Before and after the edit. */
+struct node_edit {
+    const struct node_state *before;
+    const struct node_state *node;
+    bool is_relabelled;
+    bool is_lone; /* there is no other */
+};
+
+static bool concerns_set(const struct core *core, const struct shape *shape,
+                         const struct pod_set *set, const struct node_edit *edit)
+{
+    enum service before = service_of(core, shape, set, edit->before);
+    enum service after = service_of(core, shape, set, edit->node);
+    if (before == SERVICE_OPEN && after == SERVICE_OPEN) {
+        return edit->is_relabelled || is_amount_changed(set, edit->before, edit->node);
+    }
+    if (before == SERVICE_OPEN || after == SERVICE_OPEN) {
+        return true;
+    }
+    bool is_down_told = before == SERVICE_DOWN || after == SERVICE_DOWN || edit->is_lone;
+    /* Where no node at all can take its pods, the reason says why. */
+    return before != after && is_down_told && !str_is_set(shape->verdict.resource);
+}
+
+static bool concerns_shape(const struct core *core, const struct shape *shape,
+                           const struct node_edit *edit)
+{
+    if (!shape->is_resolved) {
+        return true;
+    }
+    if (shape->broken.reason != REASON_NONE) {
+        return shape->broken.reason == REASON_NO_MATCHING_FLAVOR; /* no node has offered it */
+    }
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        if (concerns_set(core, shape, &shape->sets[s], edit)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_other_nodes(const struct core *core, const struct node_state *node)
+{
+    struct node_state *other = RB_MIN(node_tree, (struct node_tree *)(uintptr_t)&core->node_order);
+    while (other != NULL && (other == node || other->object == NULL)) {
+        other = RB_NEXT(node_tree, NULL, other);
+    }
+    return other != NULL;
+}
+
+void wake_for_node_edit(struct core *core, const struct node_state *before,
+                        const struct node_state *node)
+{
+    if (core->options.is_plain) {
+        wake_all(core, WAIT_CLUSTER | WAIT_CONFIG);
+        return;
+    }
+    struct node_edit edit = {.before = before, .node = node};
+    edit.is_lone = !has_other_nodes(core, node);
+    edit.is_relabelled =
+        before->object != NULL && node->object != NULL && is_relabelled(before, node);
+    for (struct shape *shape = core->room_waiters; shape != NULL; shape = shape->next_room_waiter) {
+        if ((shape->verdict.waits_for & (WAIT_CLUSTER | WAIT_CONFIG)) != 0 && !shape->is_ready &&
+            concerns_shape(core, shape, &edit)) {
+            wake_shape(core, shape);
+        }
+    }
+    for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
+        if (!shape->is_room_changed && concerns_shape(core, shape, &edit)) {
+            shape->is_room_changed = core->has_room_changed = true;
+        }
+    }
+}
+
+void wake_for_devices(struct core *core)
+{
+    if (core->options.is_plain) {
+        wake_all(core, WAIT_CLUSTER);
+        return;
+    }
+    for (struct shape *shape = core->room_waiters; shape != NULL; shape = shape->next_room_waiter) {
+        if ((shape->verdict.waits_for & WAIT_CLUSTER) != 0 &&
+            (!shape->is_resolved || shape_wants_devices(shape))) {
+            wake_shape(core, shape);
+        }
+    }
+    for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
+        if (!shape->is_resolved || shape_wants_devices(shape)) {
+            shape->is_room_changed = core->has_room_changed = true;
+        }
+    }
+}

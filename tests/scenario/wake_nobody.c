@@ -1,0 +1,146 @@
+/* A change of the very kind that a parked gang waits for, and yet nothing to it: nobody is woken.
+ */
+#include "support/check.h"
+#include "support/parked.h"
+
+#define CLASS "gpu.example.com"
+
+/* An edit is nothing to those of another tree, nor to those of its own tree who are short of
+ * another account, or of more than there is now. */
+static void quota_of_another_tree_wakes_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16 memory=64Gi");
+    given_bystander(s);
+    given_queue(s, "q", "cpu=2 memory=8Gi cohort=lab reclaim=Any");
+    given_queue(s, "r", "cpu=2 memory=8Gi cohort=lab");
+    given_queue(s, "t", "cpu=2 cohort=plant");
+    given_queue(s, "lone", "cpu=2");
+    given_job(s, "holder", "r", "pods=2 cpu=1 created=0");
+    scenario_start(s);
+    gang_starts(s, "holder", "n1 n1");
+    given_job(s, "a", "q", "pods=3 cpu=1 created=1000");
+    given_job(s, "b", "q", "pods=5 cpu=1 created=1000");
+    expect_state(s, "a", "Pending CohortExhausted");
+    expect_state(s, "b", "Pending NeverFits");
+    parked(s);
+    quota_becomes(s, "t", "cpu=9 cohort=plant");
+    quota_becomes(s, "lone", "cpu=9");
+    given_json(s, KIND_COHORT, cohort_of_one("plant"));
+    given_queue(s, "new", "cpu=1 cohort=plant");
+    object_gone(s, KIND_QUEUE, "new");
+    expect_nobody_woken(s);
+    quota_becomes(s, "r", "cpu=2 memory=9Gi cohort=lab"); /* another account of its own tree */
+    expect_nobody_woken(s);
+    quota_becomes(s, "r", "cpu=3 memory=9Gi cohort=lab");
+    expect_state(s, "a", "Admitted");
+    expect_state(s, "b", "Pending CohortExhausted");
+}
+
+/* A gang that waits for a node of its zone to have room: others' labels, taints, readiness and
+ * sizes are nothing to it, nor is what it doesn't ask for on its own. */
+static void other_changes_of_nodes_wake_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=4 memory=8Gi label=zone:east");
+    given_node(s, "n2", "cpu=4 memory=8Gi label=zone:west");
+    given_pod(s, "foreign", "n1", "cpu=2");
+    given_bystander(s);
+    given_flavor(s, "spot", "label=kind:spot");
+    given_queue(s, "q", "cpu=8");
+    given_queue(s, "r", "flavor=spot cpu=8");
+    given_job(s, "a", "q", "pods=1 cpu=3 selector=zone:east");
+    given_job(s, "b", "r", "pods=1 cpu=3");
+    expect_state(s, "a", "Pending NodesFull");
+    expect_state(s, "b", "Pending NoMatchingFlavor");
+    parked(s);
+    given_node(s, "n2", "cpu=4 memory=8Gi label=zone:north");
+    given_node(s, "n2", "cpu=64 memory=8Gi label=zone:north");
+    given_node(s, "n2", "cpu=64 memory=8Gi label=zone:north taint=broken:NoSchedule");
+    given_node(s, "n1", "cpu=4 memory=9Gi label=zone:east");
+    given_node(s, "n3", "cpu=64 label=zone:west");
+    object_gone(s, KIND_NODE, "n3");
+    expect_nobody_woken(s);
+    given_node(s, "n3", "cpu=64 label=zone:west label=kind:spot");
+    expect_state(s, "b", "Admitted");
+    expect_woken(s, 1);
+    given_node(s, "n1", "cpu=8 memory=9Gi label=zone:east");
+    expect_state(s, "a", "Admitted");
+    expect_woken(s, 1);
+}
+
+/* What fits on no node any more is told so. */
+static void a_node_that_goes_wakes_whom_it_could_have_served(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=4");
+    given_node(s, "n2", "cpu=1");
+    given_pod(s, "foreign", "n1", "cpu=3");
+    given_bystander(s);
+    given_queue(s, "q", "cpu=8");
+    given_job(s, "a", "q", "pods=1 cpu=3");
+    expect_state(s, "a", "Pending NodesFull");
+    parked(s);
+    object_gone(s, KIND_NODE, "n1");
+    expect_state(s, "a", "Pending NeverFits");
+    expect_woken(s, 1);
+}
+
+/* A LimitRange that changes no request, a label that no queue selects by. */
+static void what_a_namespace_gets_in_vain_wakes_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=4");
+    given_pod(s, "foreign", "n1", "cpu=2");
+    given_namespace(s, "ml", "team:a");
+    given_bystander(s);
+    given_queue(s, "q", "cpu=8 select=team:a");
+    given_queue(s, "r", "cpu=8 select=team:b");
+    given_job(s, "a", "q", "pods=1 cpu=3");
+    given_job(s, "b", "r", "pods=1 cpu=3");
+    expect_state(s, "a", "Pending NodesFull");
+    expect_state(s, "b", "Pending NamespaceNotAllowed");
+    parked(s);
+    given_namespace(s, "ml", "team:a stage:late");
+    given_json(s, KIND_LIMIT_RANGE,
+               "{\"metadata\":{\"name\":\"lr\",\"namespace\":\"ml\"},\"spec\":{\"limits\":[{"
+               "\"type\":\"Container\",\"default\":{\"cpu\":\"4\"}}]}}");
+    expect_nobody_woken(s);
+    given_namespace(s, "ml", "team:b");
+    expect_state(s, "a", "Pending NamespaceNotAllowed");
+    expect_state(s, "b", "Pending NodesFull");
+}
+
+/* Devices come and go: only those hear of it who want some. */
+static void devices_wake_nobody_who_wants_none(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=4");
+    given_node(s, "n2", "cpu=4");
+    given_pod(s, "foreign", "n1", "cpu=3");
+    given_pod(s, "another", "n2", "cpu=3");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_template(s, "one", CLASS, 1);
+    given_bystander(s);
+    given_queue(s, "q", "cpu=8 gpu.example.com=2");
+    given_job(s, "a", "q", "pods=1 cpu=3");
+    expect_state(s, "a", "Pending NodesFull");
+    parked(s);
+    given_devices(s, "n1", "g0 g1");
+    given_devices(s, "n2", "g0");
+    expect_nobody_woken(s);
+    given_job(s, "b", "q", "pods=1 cpu=1 template=one");
+    expect_state(s, "b", "Admitted");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(quota_of_another_tree_wakes_nobody),
+        scenario_test(other_changes_of_nodes_wake_nobody),
+        scenario_test(a_node_that_goes_wakes_whom_it_could_have_served),
+        scenario_test(what_a_namespace_gets_in_vain_wakes_nobody),
+        scenario_test(devices_wake_nobody_who_wants_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
