@@ -4,13 +4,15 @@ BUILD_DIR ?= build
 JOBS      ?= $(shell nproc 2> /dev/null || echo 2)
 STAGES    ?=
 STATES    ?= 100000
+WORLDS    ?= 300
+SEED      ?= 1729
 PLAY      ?= play
 BIN       := $(BUILD_DIR)/rel/tallyman
 SOURCES    = $(shell find api controller include tests -name '*.[ch]')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-model check bench format \
-        tidy cov fuzz reproducible sbom clean
+.PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-model test-scheduler check \
+        bench format tidy cov fuzz reproducible sbom clean
 
 # $(call cmake_build,PRESET,TARGETS): configured once, then only what changed.
 define cmake_build
@@ -28,7 +30,7 @@ define need
 endef
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "  BUILD_DIR=build    where everything is built    JOBS=$(JOBS)    how many at once"
 
@@ -63,6 +65,9 @@ test-model: ## hold the core against the reference model; STATES=100000
 	@cmake/deps test
 	$(call cmake_build,dev,model)
 	@$(BUILD_DIR)/dev/model --states $(STATES)
+
+test-scheduler: build ## hold plan against the real kube-scheduler; WORLDS=300 SEED=1729
+	@tests/compare-scheduler/run --bin $(BIN) --worlds $(WORLDS) --seed $(SEED)
 
 check: ## run the checks of layering, purity, size, format and words
 	@cmake/deps test

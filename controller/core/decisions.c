@@ -86,6 +86,24 @@ static struct charge_list charges_of(const struct gang *gang, uint32_t s, struct
     return all;
 }
 
+/* What its PATCH writes there, while that is on its way. */
+static struct string_map admit_selector_of(const struct gang *gang, struct str name,
+                                           struct arena *arena)
+{
+    const struct gang_set *own = gang_set_find(gang, name);
+    struct string_map map = {.count = 0};
+    if (own == NULL || gang->write_effect_id == 0 || gang->write_purpose != PATCH_ADMIT) {
+        return map;
+    }
+    map.items = ARENA_ARRAY(arena, struct string_pair, own->admit_selector.count + 1);
+    for (uint32_t i = 0; i < own->admit_selector.count; i++) {
+        const struct string_pair *pair = &own->admit_selector.items[i];
+        map.items[map.count++] = (struct string_pair){arena_copy_str(arena, pair->key),
+                                                      arena_copy_str(arena, pair->value)};
+    }
+    return map;
+}
+
 static void fill_pod_sets(const struct gang *gang, struct arena *arena, struct decided_gang *entry)
 {
     const struct reservation *reservation = gang->reservation;
@@ -102,6 +120,7 @@ static void fill_pod_sets(const struct gang *gang, struct arena *arena, struct d
             set->count = reservation->sets[s].count;
             struct charge_list charges = charges_of(gang, s, arena);
             fill_flavors(&charges, arena, &set->flavors);
+            set->node_selector = admit_selector_of(gang, set->name, arena);
         }
         entry->pods = sat_add(entry->pods, set->count);
     }

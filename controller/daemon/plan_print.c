@@ -31,6 +31,16 @@ static void put(struct json_writer *writer, const char *key, struct str value)
     json_string(writer, str_is_set(value) ? value : STR(""));
 }
 
+static void put_map(struct json_writer *writer, const struct string_map *map)
+{
+    json_object_start(writer);
+    for (uint32_t i = 0; i < map->count; i++) {
+        json_key_str(writer, map->items[i].key);
+        json_string(writer, map->items[i].value);
+    }
+    json_object_end(writer);
+}
+
 static void put_pod_sets(struct json_writer *writer, const struct decided_gang *gang)
 {
     json_key(writer, "podSets");
@@ -42,12 +52,11 @@ static void put_pod_sets(struct json_writer *writer, const struct decided_gang *
         json_key(writer, "count");
         json_int(writer, set->count);
         json_key(writer, "flavors");
-        json_object_start(writer);
-        for (uint32_t f = 0; f < set->flavors.count; f++) {
-            json_key_str(writer, set->flavors.items[f].key);
-            json_string(writer, set->flavors.items[f].value);
+        put_map(writer, &set->flavors);
+        if (set->node_selector.count > 0) {
+            json_key(writer, "nodeSelector");
+            put_map(writer, &set->node_selector);
         }
-        json_object_end(writer);
         json_object_end(writer);
     }
     json_array_end(writer);

@@ -1,5 +1,6 @@
 """tallyman plan: options, formats, exit status, and a live cluster."""
 import json
+import pathlib
 
 from objects import bare, job, namespace, node, queue
 
@@ -22,6 +23,17 @@ def test_json_has_the_documented_members_in_their_order(bench):
         assert list(each) == ["namespace", "name", "uid", "queue", "decision", "podSets",
                               "victims", "reason", "message", "position"], each
     assert answer.decisions() == DECISIONS
+
+
+def test_json_tells_what_the_admission_writes_into_the_pods(bench):
+    """All pods that share a claim go to one node, which the PATCH names."""
+    case = pathlib.Path(__file__).parent.parent / "cases" / "claim-shared-goes-to-one-node.yaml"
+    sets = {each["name"]: each["podSets"][0]
+            for each in bench.plan("-f", case, "-o", "json").expect(0).data["decisions"]}
+    assert sets["two"]["nodeSelector"] == {"kubernetes.io/hostname": "w1"}, sets
+    assert "nodeSelector" not in sets["four"], "it waits"
+    plain = bench.plan(*files(bench), "-o", "json").expect(0).data["decisions"]
+    assert all("nodeSelector" not in each["podSets"][0] for each in plain), "nothing is added"
 
 
 def test_yaml_says_the_same_as_json(bench):

@@ -192,6 +192,8 @@ struct decided_pod_set {
     struct str name;
     int64_t count;
     struct string_map flavors; /* resource -> flavor */
+    struct string_map
+        node_selector; /* that the admission writes into its pods; DECISION_ADMIT only */
 };
 
 struct decided_gang {
