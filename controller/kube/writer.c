@@ -195,34 +195,3 @@ struct kube_call *kube_create_event(struct kube_client *client, const struct kub
     json_writer_free(json);
     return call;
 }
-
-struct kube_call *kube_repeat_event(struct kube_client *client, struct str namespace_name,
-                                    struct str name, uint32_t count, int64_t last_at_ms,
-                                    struct kube_done done)
-{
-    assert(count >= 2); /* the server refuses a series of one */
-    struct write write;
-    char time[TIME_TEXT_BYTES];
-    write_init(&write, "PATCH", "patch", done);
-    struct json_writer *json = json_writer_new();
-    json_object_start(json);
-    json_key(json, "series");
-    json_object_start(json);
-    json_key(json, "count");
-    json_int(json, count);
-    json_pair(json, "lastObservedTime", time_format_micro(last_at_ms, time));
-    json_object_end(json);
-    json_object_end(json);
-    struct text path;
-    text_init(&path, &write.arena, PATH_MAX_LEN);
-    text_add(&path, event_collection(&write.arena, namespace_name));
-    text_add(&path, STR("/"));
-    path_add_encoded(&path, name);
-    write.request.path = text_str(&path);
-    write.request.resource = STR("events");
-    write.request.content_type = MERGE_PATCH;
-    write.request.body = json_writer_text(json);
-    struct kube_call *call = write_send(&write, client);
-    json_writer_free(json);
-    return call;
-}

@@ -7,7 +7,7 @@
  *
  *     watch KIND [SELECTOR]     unwatch KIND         metrics          version      group KIND
  *     get KIND NAMESPACE NAME   patch KIND NAMESPACE NAME BODY        apply KIND NAMESPACE NAME
- * BODY delete KIND NAMESPACE NAME UID    event NAMESPACE NAME JOB UID   repeat NAMESPACE NAME COUNT
+ * BODY delete KIND NAMESPACE NAME UID    event NAMESPACE NAME JOB UID
  *     flood COUNT KIND NAMESPACE NAME   cancel (the last request)      quit
  *
  * NAMESPACE is - for a cluster-wide kind. It ends by itself when told to quit or when its input

@@ -175,14 +175,6 @@ static void do_event(char *const *words, uint32_t count)
     kube_create_event(wire.client, &event, done_as(name));
 }
 
-static void do_repeat(char *const *words, uint32_t count)
-{
-    static char name[] = "repeat";
-    (void)count;
-    kube_repeat_event(wire.client, str_from_c(words[1]), str_from_c(words[2]),
-                      (uint32_t)strtoul(words[3], NULL, 10), now_ms(), done_as(name));
-}
-
 static void do_watch(char *const *words, uint32_t count)
 {
     watch_kind(words[1], count > 2 ? words[2] : NULL);
@@ -239,7 +231,7 @@ static const struct {
     {"version", 1, do_version}, {"group", 2, do_group},     {"flood", 5, do_flood},
     {"cancel", 1, do_cancel},   {"quit", 1, do_quit},       {"patch", 5, do_patch},
     {"apply", 5, do_apply},     {"delete", 5, do_delete},   {"get", 4, do_get},
-    {"event", 5, do_event},     {"repeat", 4, do_repeat},
+    {"event", 5, do_event},
 };
 
 static bool run_command(char *const *words, uint32_t count)

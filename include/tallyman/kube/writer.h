@@ -56,7 +56,3 @@ struct kube_event {
 
 struct kube_call *kube_create_event(struct kube_client *client, const struct kube_event *event,
                                     struct kube_done done);
-/* The same again: only its series is written. `count` is all occurrences so far, at least 2. */
-struct kube_call *kube_repeat_event(struct kube_client *client, struct str namespace_name,
-                                    struct str name, uint32_t count, int64_t last_at_ms,
-                                    struct kube_done done);

@@ -8,28 +8,29 @@ CONTROLLER = "system:serviceaccount:tallyman-system:tallyman"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 CONFIG = pathlib.Path(__file__).resolve().parents[3] / "config"
 READ = ("get", "list", "watch")
+FOLLOW = ("list", "watch")
 WRITE = ("create", "update", "patch", "delete", "deletecollection")
 
 # (group, resource, the verbs on it in every namespace)
 NEEDED = (
     ("batch", "jobs", (*READ, "patch")),
-    ("", "pods", (*READ, "patch")), ("", "nodes", READ), ("", "namespaces", READ), ("", "limitranges", READ),
-    ("node.k8s.io", "runtimeclasses", READ),
-    ("scheduling.k8s.io", "priorityclasses", READ),
-    ("resource.k8s.io", "resourceclaims", READ),
-    ("resource.k8s.io", "resourceclaimtemplates", READ),
-    ("resource.k8s.io", "resourceslices", READ),
-    ("resource.k8s.io", "deviceclasses", READ),
-    ("resource.k8s.io", "devicetaintrules", READ),
-    ("tallyman.dev", "queues", (*READ, "patch")),
-    ("tallyman.dev", "cohorts", READ), ("tallyman.dev", "resourceflavors", READ),
+    ("", "pods", (*FOLLOW, "patch")), ("", "nodes", FOLLOW), ("", "namespaces", FOLLOW), ("", "limitranges", FOLLOW),
+    ("node.k8s.io", "runtimeclasses", FOLLOW),
+    ("scheduling.k8s.io", "priorityclasses", FOLLOW),
+    ("resource.k8s.io", "resourceclaims", FOLLOW),
+    ("resource.k8s.io", "resourceclaimtemplates", FOLLOW),
+    ("resource.k8s.io", "resourceslices", FOLLOW),
+    ("resource.k8s.io", "deviceclasses", FOLLOW),
+    ("resource.k8s.io", "devicetaintrules", FOLLOW),
+    ("tallyman.dev", "queues", (*FOLLOW, "patch")),
+    ("tallyman.dev", "cohorts", FOLLOW), ("tallyman.dev", "resourceflavors", FOLLOW),
     ("tallyman.dev", "queues/status", ("patch",)),
     ("tallyman.dev", "cohorts/status", ("patch",)),
     ("tallyman.dev", "resourceflavors/status", ("patch",)),
-    ("tallyman.dev", "admissions", (*READ, "create", "patch", "delete")),
-    ("autoscaling.x-k8s.io", "provisioningrequests", (*READ, "create", "patch", "delete")),
+    ("tallyman.dev", "admissions", (*FOLLOW, "create", "patch", "delete")),
+    ("autoscaling.x-k8s.io", "provisioningrequests", (*FOLLOW, "create", "patch", "delete")),
     ("", "podtemplates", ("create", "update")),
-    ("events.k8s.io", "events", ("create", "patch")),
+    ("events.k8s.io", "events", ("create",)),
     ("authentication.k8s.io", "tokenreviews", ("create",)),
     ("authorization.k8s.io", "subjectaccessreviews", ("create",)),
 )
@@ -74,6 +75,8 @@ def test_the_controller_has_the_rights_it_needs_and_no_other(context):
         for verb in READ + WRITE:
             seen = _controller_may(cluster, verb, group, resource)
             assert seen == (verb in verbs), f"{verb} {resource}.{group}: allowed is {seen}"
+    assert _controller_may(cluster, "get", "", "namespaces", name="kube-system")
+    assert not _controller_may(cluster, "get", "", "namespaces", name="default")
     context.note(f"{len(wanted)} resources, {len(READ + WRITE)} verbs each")
 
 

@@ -58,7 +58,7 @@ async def test_delete_is_bound_to_the_uid(bench):
     await client.quit()
 
 
-async def test_event_and_its_series(bench):
+async def test_event(bench):
     server, client, request = await sent(bench, "event ns a.1f a u1")
     assert (request.method, request.path) == ("POST", EVENTS)
     body = json.loads(request.body)
@@ -69,11 +69,6 @@ async def test_event_and_its_series(bench):
     assert body["metadata"] == {"name": "a.1f", "namespace": "ns"}
     await request.answer(201, PARTIAL)
     await client.expect(re.compile("^event done"))
-    client.tell("repeat ns a.1f 2")
-    request = await server.next(EVENTS + "/a.1f")
-    assert request.method == "PATCH" and json.loads(request.body)["series"]["count"] == 2
-    await request.answer(200, PARTIAL)
-    await client.expect(re.compile("^repeat done"))
     await client.quit()
 
 
