@@ -202,12 +202,20 @@ static int64_t count_steps(const struct attempt *attempt)
     return steps;
 }
 
+static bool is_too_far_up(const struct attempt *attempt, const struct draw *draw)
+{
+    return attempt->core->level_cap != LEVEL_ANY &&
+           quota_borrow_level(&attempt->shape->queue->node, draw->flavor, draw->demand->resource,
+                              draw->asked) > attempt->core->level_cap;
+}
+
 static bool has_quota(const struct attempt *attempt)
 {
     for (uint32_t s = 0; s < attempt->set_count; s++) {
         for (uint32_t i = 0; i < attempt->sets[s].demand_count; i++) {
             struct draw draw;
-            if (draw_of(attempt, s, i, &draw) && is_short(attempt, &draw)) {
+            if (draw_of(attempt, s, i, &draw) &&
+                (is_short(attempt, &draw) || is_too_far_up(attempt, &draw))) {
                 return false;
             }
         }

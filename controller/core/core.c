@@ -21,6 +21,7 @@ struct core *core_new(const struct core_options *options)
         core->options.stuck_node_ms = STUCK_NODE_DEFAULT_MS;
     }
     core->read_gang = gang_input_of_job;
+    core->level_cap = LEVEL_ANY;
     core->trace = options->traces ? trace_new() : NULL;
     RB_INIT(&core->queue_order);
     RB_INIT(&core->due_queues);

@@ -143,13 +143,13 @@ static bool finish_at_once(struct core *core)
 
 void decide(struct core *core)
 {
-    core->pass++;
     quota_relink(core);
     preempt_finish_ready(core);
     checks_finish_ready(core);
     core->is_passing = true;
     preempt_wake(core);
     do {
+        core->pass++; /* who is woken at the end of a round is judged anew */
         struct shape *shape;
         while ((shape = order_next(core)) != NULL) {
             struct queue_state *queue = shape->queue;
@@ -164,6 +164,6 @@ void decide(struct core *core)
             }
             waits_go_on(core, queue);
         }
-    } while (bookings_settle(core) || finish_at_once(core));
+    } while (bookings_settle(core) || finish_at_once(core) || preempt_wake_for_growth(core));
     core->is_passing = false;
 }

@@ -3,6 +3,7 @@
  * A named claim is charged once, to the earliest-admitted gang that holds it; when that one ends
  * the charge moves to the next oldest, so that the sum of the charges stays what is in use. */
 #include "history.h"
+#include "preempt.h"
 #include "wait.h"
 
 #include <assert.h>
@@ -48,6 +49,7 @@ static void charges_apply(struct core *core, const struct gang *gang, struct que
         const struct charge *charge = &charges->items[i];
         struct quota_node *top =
             quota_use(&queue->node, charge->flavor, charge->resource, (i128)charge->amount * times);
+        preempt_note_growth(core, queue, charge, times);
         bool is_release = times < 0 && top != NULL;
         if (is_release && core->options.is_plain) {
             wake_for_release_plain(core, charge->flavor, charge->resource);

@@ -50,6 +50,7 @@ static void reserve_for(struct core *core, struct gang *gang, const struct victi
     ledger_reserve(core, gang, &evaluation->reserve);
     gang->reserved_shape = gang->shape;
     gang->reserved_combination = evaluation->combination;
+    gang->reserved_level = evaluation->level;
     gang->reserved_until_ms = core->now_ms + grace_ms + PREEMPTION_TIMEOUT_MS;
     gang_set_state(core, gang, GANG_RESERVED, "Preempts");
     gang_mark_unbound(core, gang);
@@ -139,11 +140,13 @@ static bool finish(struct core *core, struct gang *gang)
     arena_reset(&core->scratch);
     whatif_begin(core);
     whatif_take_out(core, gang);
-    bookings_ignore(core, true); /* the room is its own */
+    bookings_ignore(core, true);            /* the room is its own */
+    core->level_cap = gang->reserved_level; /* what its victims held beyond that isn't */
     evaluate_combination(core, gang->shape, gang->reserved_combination, &evaluation);
     if (evaluation.verdict.reason != REASON_NONE) {
         evaluate_shape(core, gang->shape, &evaluation);
     }
+    core->level_cap = LEVEL_ANY;
     bookings_ignore(core, false);
     whatif_put_back(core, gang);
     whatif_end(core);
@@ -260,7 +263,9 @@ static void restore_one(struct core *core, struct gang *gang)
         }
     }
     bookings_ignore(core, true);
+    core->level_cap = 0; /* how far up it had meant to borrow isn't known any more */
     evaluate_without(core, gang, &victims, &evaluation);
+    core->level_cap = LEVEL_ANY;
     bookings_ignore(core, false);
     for (uint32_t i = 0; i < victims.count; i++) {
         str_drop(&victims.items[i]->stops_for);

@@ -41,6 +41,20 @@ void preempt_park(struct core *core, struct shape *shape, bool is_parked);
  * couldn't be (core.has_freed), wakes those that are parked so and may find somebody to stop. */
 void preempt_wake(struct core *core);
 
+/* Of each queue the gang that would be stopped first, the lowest and of these the newest, becomes
+ * queue.last_holder. */
+void preempt_note_last_holders(struct core *core);
+/* Without borrowing while it preempts a gang takes back no more than its queue's own quota. */
+bool preempt_is_within_own(const struct shape *shape);
+
+/* -- preempt_grow.c -- */
+
+/* The queue has been charged so much more. */
+void preempt_note_growth(struct core *core, struct queue_state *queue, const struct charge *charge,
+                         int64_t times);
+/* After a pass: wakes those that may take from a queue that has grown in it; false: nobody. */
+bool preempt_wake_for_growth(struct core *core);
+
 /* -- checkpoint.c: before a gang is stopped for another -----------------------------------------
  */
 

@@ -33,8 +33,7 @@ void preempt_park(struct core *core, struct shape *shape, bool is_parked)
     }
 }
 
-/* Of each queue the gang that would be stopped first: the lowest, and of these the newest. */
-static void note_last_holders(struct core *core)
+void preempt_note_last_holders(struct core *core)
 {
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
@@ -66,8 +65,7 @@ static bool may_reclaim_below(const struct quota_node *node, const struct gang *
     return false;
 }
 
-/* Without borrowing while it preempts a gang takes back no more than its queue's own quota. */
-static bool is_within_own(const struct shape *shape)
+bool preempt_is_within_own(const struct shape *shape)
 {
     const struct verdict *verdict = &shape->verdict;
     const struct queue_preemption *policy = queue_preemption_policy(shape->queue);
@@ -90,7 +88,7 @@ static bool may_stop_somebody(const struct shape *shape)
         return true;
     }
     const struct quota_node *root = quota_root(&shape->queue->node);
-    return is_within_own(shape) && may_reclaim_below(root, gang);
+    return preempt_is_within_own(shape) && may_reclaim_below(root, gang);
 }
 
 void preempt_wake(struct core *core)
@@ -101,7 +99,7 @@ void preempt_wake(struct core *core)
     if (!has_changed || core->preemptors == NULL) {
         return;
     }
-    note_last_holders(core);
+    preempt_note_last_holders(core);
     for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
         bool is_told = has_freed || shape->is_room_changed;
         shape->is_room_changed = false;

@@ -28,6 +28,8 @@ struct quota_cell {
 
 /* A place in a tree of shared quota: a queue is a leaf, a cohort an inner node. What is used beyond
  * a node's guaranteed part (subtree - lendingLimit) is used in its parent too. */
+#define LEVEL_ANY UINT32_MAX /* however far up is borrowed */
+
 struct quota_node {
     struct str name; /* borrowed from its queue or cohort */
     bool is_cohort;

@@ -68,6 +68,7 @@ struct queue_state {
     struct shape *shapes;     /* list by next_in_queue */
     struct quota_line *lines; /* owned; wait.h */
     struct gang *last_holder; /* scratch of preempt_wake() */
+    bool has_grown;           /* charged with more since the last pass; see preempt_grow.c */
     struct gang *blocker;     /* StrictFIFO: the head that blocks, while it does */
     bool has_bookings;        /* its head may get one; see booking.c */
     bool has_finalizer;
@@ -298,6 +299,7 @@ struct gang {
     struct str stops_for;            /* owned; uid of the gang that it makes room for */
     struct shape *reserved_shape;    /* what its victims stop for; borrowed */
     uint32_t reserved_combination;   /* of flavors */
+    uint32_t reserved_level;         /* so far up it may borrow for more pods than it needs */
     bool has_victims;                /* scratch of preempt_finish_ready() */
     struct check *check;             /* owned; what it waits for while Reserved; NULL: victims */
     struct job_requests *requests;   /* its ProvisioningRequests; NULL: there are none */
@@ -426,6 +428,7 @@ struct core {
     struct shape *preemptors;   /* list by next_preemptor */
     bool has_freed;             /* quota, room, or a gang to be stopped */
     bool has_room_changed;      /* for some of them alone; see wake_cluster.c */
+    bool has_grown;             /* a queue that preemptors might take from; see queue.has_grown */
     struct shape *room_waiters; /* parked for room or for an object; list by next_room_waiter */
     struct quota_node *active_roots; /* of trees with such queues; list by next_active */
     bool is_tree_stale;              /* the trees of quota have to be linked anew */
@@ -438,6 +441,7 @@ struct core {
     uint32_t apart_pods;              /* pods with a required podAntiAffinity */
     bool plan_stays_local;            /* the plan leaves out devices that no node owns */
     bool is_what_if;
+    uint32_t level_cap;        /* fewer pods of a partial gang before borrowing from further up */
     bool is_brief;             /* an evaluation only says whether: no sentence, no figures */
     uint64_t what_if_epoch;    /* counts what-ifs; one is on while is_what_if */
     uint64_t pass;             /* counts the decision passes */

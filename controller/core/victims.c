@@ -5,7 +5,7 @@
  * in other queues of the tree by reclaimWithinCohort, as long as their branch borrows and the gang
  * stays within its own branch's quota; with borrowWithinCohort it may borrow, from lower priorities
  * up to the threshold. Where fair sharing is on the shares decide instead (victims_fair.c). Before
- * anybody is stopped it is shown that the gang fits afterwards: quota, nodes and devices. */
+ * anybody is stopped it is shown that the gang fits afterwards. */
 #include "victims.h"
 
 #include "share.h"
@@ -228,8 +228,10 @@ static struct victims find_candidates(struct core *core, struct gang *gang,
 bool victims_fit(struct core *core, const struct search *search, struct evaluation *evaluation)
 {
     core->is_brief = true;
+    core->level_cap = search->level_max;
     evaluate_combination(core, search->gang->shape, search->combination, evaluation);
     core->is_brief = false;
+    core->level_cap = LEVEL_ANY;
     return evaluation->verdict.reason == REASON_NONE && evaluation->level <= search->level_max;
 }
 
@@ -330,8 +332,7 @@ static bool search_victims(struct core *core, struct search search,
     return is_found;
 }
 
-/* -- the policies in turn -----------------------------------------------------------------------
- */
+/* -- the policies in turn --------------------------------------------------------------------- */
 
 static bool search_borrowing(struct core *core, struct search search,
                              const struct victims *candidates, struct victims *victims,

@@ -3,8 +3,6 @@
 
 #include "preempt.h"
 
-#define LEVEL_ANY UINT32_MAX
-
 struct search {
     struct gang *gang;
     uint32_t combination;            /* of flavors: the one that is searched */

@@ -108,6 +108,7 @@ class WatchedApi:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None  # a controller that hangs up
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self):

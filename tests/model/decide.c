@@ -15,14 +15,6 @@ struct proposal {
     enum reason reason;
 };
 
-struct pass {
-    struct books books;
-    struct answer *answers;
-    bool is_done[GANGS];
-    bool is_judged[GANGS]; /* and waits */
-    bool is_blocked[QUEUES];
-};
-
 int ask_of(const struct model_gang *gang, enum resource r, int count)
 {
     return gang->ask[r] * count;
@@ -333,7 +325,8 @@ static void wait_for(struct pass *pass, int g, enum reason reason)
     pass->answers[g] = (struct answer){.decision = DECISION_WAIT,
                                        .count = pass->books.state->gangs[g].count,
                                        .flavor = NONE,
-                                       .reason = reason};
+                                       .reason = reason,
+                                       .is_reason_open = pass->is_again[g]};
 }
 
 /* The first in line that isn't settled; behind a blocker everybody is. */
@@ -388,7 +381,10 @@ static void park(struct pass *pass, int g, enum reason reason)
 static void charge(struct pass *pass, int g, const struct proposal *proposal)
 {
     struct books *books = &pass->books;
+    const struct model_gang *gang = &books->state->gangs[g];
     int places = books->state->is_physical ? room_places(books, g, proposal->flavor) : 0;
+    int needed = pods_needed(gang, proposal->count); /* found to have room, whatever else is said */
+    places = places > needed ? places : needed;
     pass->is_done[g] = true;
     pass->answers[g] = (struct answer){
         .decision = proposal->mode == MODE_FIT ? DECISION_ADMIT : DECISION_PREEMPT,
@@ -446,6 +442,9 @@ void model_answer(const struct model_state *state, const struct answer core[GANG
             turns[q] = g == NONE ? (struct turn){.gang = NONE} : turn_of(&pass.books, g);
         }
         int next = turn_next(&pass.books, turns);
+        if (next == NONE && look_again(&pass)) {
+            continue;
+        }
         if (next == NONE) {
             return;
         }

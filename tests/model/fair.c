@@ -10,7 +10,7 @@ struct share {
     int64_t denominator;
 };
 
-static int root_of(const struct model_state *state, int member)
+int tree_root(const struct model_state *state, int member)
 {
     while (state->members[member].parent != NONE) {
         member = state->members[member].parent;
@@ -18,11 +18,11 @@ static int root_of(const struct model_state *state, int member)
     return member;
 }
 
-static bool shares_fairly(const struct model_state *state, int root)
+bool tree_is_fair(const struct model_state *state, int root)
 {
     for (int m = 0; m < MEMBERS; m++) {
         if (state->members[m].exists && state->members[m].weight != NONE &&
-            root_of(state, m) == root) {
+            tree_root(state, m) == root) {
             return true;
         }
     }
@@ -133,7 +133,7 @@ int turn_next(const struct books *books, const struct turn turns[QUEUES])
         if (!member->exists || member->parent != NONE) {
             continue;
         }
-        int queue = champion(books, turns, m, shares_fairly(books->state, m));
+        int queue = champion(books, turns, m, tree_is_fair(books->state, m));
         if (queue != NONE && turns[queue].is_hopeless) {
             return queue;
         }

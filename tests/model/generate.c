@@ -130,7 +130,7 @@ static void generate_gang(struct dice *dice, struct model_state *state, int g, i
     gang->ask[CPU] += gang->ask[CPU] + gang->ask[DEVICE] == 0 ? 1 : 0;
     if (chance(dice, 25)) {
         gang->min = 1 + roll(dice, gang->count);
-        gang->is_partial = chance(dice, 60) && state->queues[gang->queue].reclaim == RECLAIM_NEVER;
+        gang->is_partial = chance(dice, 60);
     }
     gang->is_held = chance(dice, 3);
     gang->selector = chance(dice, 10) ? roll(dice, FLAVORS) : NONE;

@@ -25,7 +25,8 @@ static bool is_same(const struct answer *a, const struct answer *b)
     bool starts = a->decision == DECISION_ADMIT || a->decision == DECISION_PREEMPT;
     return a->decision == b->decision && a->victims == b->victims &&
            (!starts || (a->count == b->count && a->flavor == b->flavor)) &&
-           (a->decision != DECISION_WAIT || kind_of(a->reason) == kind_of(b->reason));
+           (a->decision != DECISION_WAIT || b->is_reason_open ||
+            kind_of(a->reason) == kind_of(b->reason));
 }
 
 static bool agree(const struct model_state *state, struct answer core[GANGS],

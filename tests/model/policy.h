@@ -82,5 +82,23 @@ bool books_fit(const struct books *books, int gang, int flavor, int count, int h
                uint32_t victims);
 
 /* -- decide.c -- */
+struct pass {
+    struct books books;
+    struct answer *answers;
+    bool is_done[GANGS];
+    bool is_judged[GANGS]; /* and waits */
+    bool is_blocked[QUEUES];
+    bool is_again[GANGS];  /* looked at once more */
+    bool has_grown[GANGS]; /* its queue, by that gang, and who waits has been looked at since */
+};
+
+/* -- grow.c: those who waited, once another queue of their tree has begun to borrow or, with fair
+ * sharing, borrows more: they may take it back. False: there are none. -- */
+bool look_again(struct pass *pass);
+
+/* -- fair.c -- */
+int tree_root(const struct model_state *state, int member);
+bool tree_is_fair(const struct model_state *state, int root);
+
 void model_answer(const struct model_state *state, const struct answer core[GANGS],
                   struct answer answers[GANGS]);

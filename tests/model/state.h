@@ -101,6 +101,7 @@ struct answer {
     int flavor;
     uint32_t victims; /* a bit each */
     enum reason reason;
+    bool is_reason_open; /* looked at again, and there is more than one moment to tell of */
 };
 
 /* What the core decides. */

@@ -161,6 +161,15 @@ static enum claim claim_in_queue(const struct need *need, int v)
     return may && !is_protected ? CLAIM_OWN_QUEUE : CLAIM_NONE;
 }
 
+/* borrowWithinCohort: at the cost of such a one the gang may borrow. */
+static bool may_borrow_from(const struct need *need, int v)
+{
+    const struct model_queue *queue = &need->books->state->queues[gang_of(need)->queue];
+    int priority = need->books->state->gangs[v].priority;
+    bool is_within = queue->threshold == NONE || priority <= queue->threshold;
+    return queue->borrows_within && priority < gang_of(need)->priority && is_within;
+}
+
 static enum claim claim_in_cohort(const struct need *need, int v, int top)
 {
     const struct model_state *state = need->books->state;
@@ -173,8 +182,7 @@ static enum claim claim_in_cohort(const struct need *need, int v, int top)
     if (branch_height(need, top) >= height_with(need->books, need)) {
         return CLAIM_ADVANTAGE; /* it fits into a subtree that the victim isn't in */
     }
-    bool is_within = queue->threshold == NONE || priority <= queue->threshold;
-    return queue->borrows_within && is_lower && is_within ? CLAIM_BORROWING : CLAIM_WITHIN_QUOTA;
+    return may_borrow_from(need, v) ? CLAIM_BORROWING : CLAIM_WITHIN_QUOTA;
 }
 
 static int top_of(const struct need *need, int v)
@@ -353,6 +361,21 @@ static bool has_used_its_own(const struct need *need)
     return false;
 }
 
+/* With more pods than it needs it may borrow as far up as those allow who are stopped. */
+static int height_allowed(const struct need *need, const struct terms *terms, uint32_t victims)
+{
+    int most = terms->height_max;
+    for (int v = 0; v < GANGS && terms->is_by_priority; v++) {
+        bool is_others =
+            (victims >> v & 1) != 0 && need->books->state->gangs[v].queue != gang_of(need)->queue;
+        if (is_others && !may_borrow_from(need, v)) {
+            int height = branch_height(need, top_of(need, v));
+            most = height < most ? height : most;
+        }
+    }
+    return most;
+}
+
 uint32_t stops_find(const struct books *books, int gang, int flavor, int count, int *ret_height_max)
 {
     struct need need = {.books = books, .gang = gang, .flavor = flavor, .count = count};
@@ -380,8 +403,8 @@ uint32_t stops_find(const struct books *books, int gang, int flavor, int count, 
     terms[terms_count++] = own;
     uint32_t victims = 0;
     for (int i = 0; i < terms_count && victims == 0; i++) {
-        *ret_height_max = terms[i].height_max;
         victims = attempt(&need, order, candidates, &terms[i]);
+        *ret_height_max = height_allowed(&need, &terms[i], victims);
     }
     return victims;
 }

@@ -86,6 +86,69 @@ static void release_elsewhere_leaves_the_rest_to_be_reclaimed(void **state)
     expect_state(s, "waits", "Reserved WaitingForVictims");
 }
 
+/* 3 against 3 is no lower share; once the other queue has 4, it is. */
+static void another_queues_share_grows_beyond_what_the_gang_would_have(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=64");
+    given_queue(s, "mine", "cpu=0 cohort=lab weight=1 reclaim=Any");
+    given_queue(s, "theirs", "cpu=0 cohort=lab weight=1");
+    given_queue(s, "bank", "cpu=5 cohort=lab");
+    given_job(s, "goes", "theirs", "pods=3 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "goes", "n1 n1 n1");
+    given_job(s, "waits", "mine", "pods=3 cpu=1 priority=mid created=1000");
+    expect_state(s, "waits", "Pending CohortExhausted");
+    given_job(s, "more", "theirs", "pods=1 cpu=1 priority=mid created=2000");
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+    expect_state(s, "goes", "Suspending WaitingForTermination");
+    gang_stops(s, "goes");
+    expect_state(s, "waits", "Admitted");
+    expect_state(s, "goes", "Pending CohortExhausted");
+}
+
+/* What it holds is its own until it borrows; then what it borrowed is taken back. */
+static void another_queue_begins_to_borrow(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "wide", "cpu=2");
+    given_node(s, "narrow", "cpu=1");
+    given_queue(s, "mine", "cpu=4 cohort=lab reclaim=Any");
+    given_queue(s, "theirs", "cpu=2 cohort=lab");
+    given_job(s, "goes", "theirs", "pods=1 cpu=2 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "goes", "wide");
+    given_job(s, "waits", "mine", "pods=1 cpu=2 priority=mid created=1000");
+    expect_state(s, "waits", "Pending NodesFull");
+    given_job(s, "more", "theirs", "pods=1 cpu=1 priority=mid created=2000");
+    expect_state(s, "more", "Admitted");
+    gang_starts(s, "more", "narrow");
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+    gang_stops(s, "goes");
+    expect_state(s, "waits", "Admitted");
+}
+
+/* It stays within its own quota: nothing has changed for those that wait. */
+static void another_queue_that_uses_its_own_wakes_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=64");
+    given_queue(s, "mine", "cpu=1 cohort=lab reclaim=Any");
+    given_queue(s, "theirs", "cpu=4 cohort=lab");
+    scenario_start(s);
+    given_job(s, "runs", "mine", "pods=1 cpu=1 priority=high created=0");
+    gang_starts(s, "runs", "n1");
+    given_job(s, "waits", "mine", "pods=5 cpu=1 priority=mid created=1000");
+    expect_state(s, "waits", "Pending CohortExhausted");
+    (void)counts_take(s);
+    given_job(s, "more", "theirs", "pods=1 cpu=1 priority=mid created=2000");
+    expect_state(s, "more", "Admitted");
+    check_i64(counts_take(s).gangs_visited, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -93,6 +156,9 @@ int main(void)
         scenario_test(victim_that_came_after_the_gang_was_parked),
         scenario_test(room_comes_free_that_preemption_lacked),
         scenario_test(release_elsewhere_leaves_the_rest_to_be_reclaimed),
+        scenario_test(another_queues_share_grows_beyond_what_the_gang_would_have),
+        scenario_test(another_queue_begins_to_borrow),
+        scenario_test(another_queue_that_uses_its_own_wakes_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
