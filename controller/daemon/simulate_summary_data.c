@@ -58,7 +58,12 @@ static void put_group(struct json_writer *writer, const struct summary_group *gr
     put_int(writer, "jobs", group->jobs);
     put_int(writer, "finished", group->finished);
     put_distribution(writer, "waitSeconds", &group->wait_ms);
-    put_distribution(writer, "boundedSlowdown", &group->slowdown_milli);
+    if (group->finished > 0) {
+        put_distribution(writer, "boundedSlowdown", &group->slowdown_milli);
+    } else { /* nobody has one, and 0 would be better than any */
+        json_key(writer, "boundedSlowdown");
+        json_null(writer);
+    }
     put_milli(writer, "deviceSeconds", group->worked);
     put_milli(writer, "lostDeviceSeconds", group->lost);
     put_int(writer, "stopped", group->stops);

@@ -108,6 +108,19 @@ static void tell_patch(struct sim *sim, const struct sim_object *job, const stru
     }
 }
 
+/* An Indexed Job's may change together with its parallelism, as long as the two are one. */
+static bool completions_are_mutable(const struct job *before, const struct job *after)
+{
+    const struct job_spec *spec = &after->spec;
+    if (spec->completions.is_set == before->spec.completions.is_set &&
+        spec->completions.value == before->spec.completions.value) {
+        return true;
+    }
+    return str_eq_c(spec->completion_mode, "Indexed") &&
+           spec->completions.value == spec->parallelism.value &&
+           before->spec.completions.value == before->spec.parallelism.value;
+}
+
 static struct driver_answer patch_job(struct sim *sim, const struct effect *effect)
 {
     struct sim_object *object =
@@ -128,7 +141,16 @@ static struct driver_answer patch_job(struct sim *sim, const struct effect *effe
         const struct template_patch *template = &effect->patch.templates[0];
         patch_template(sim, template, &next.spec.pod_template);
         is_resized = template->parallelism.is_set;
+        if (is_resized && template->sets_completions) {
+            next.spec.completions = template->parallelism;
+        }
         next.spec.parallelism = is_resized ? template->parallelism : next.spec.parallelism;
+    }
+    if (!completions_are_mutable(job, &next)) {
+        return refuse(arena_format(&sim->scratch,
+                                   "Job.batch \"" STR_FMT "\" is invalid: spec.completions: "
+                                   "Invalid value: field is immutable",
+                                   STR_ARG(effect->name)));
     }
     bool changes_template =
         !object_equal(&pod_spec_schema, &job->spec.pod_template.spec, &next.spec.pod_template.spec);

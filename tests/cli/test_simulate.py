@@ -1,5 +1,8 @@
 """tallyman simulate with manifests: the forms of its output. Loads and traces: tests/simulate."""
+import json
 import os
+
+from objects import bare, job, namespace, node, queue
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEADLOCK = os.path.join(TOP, "examples", "deadlock")
@@ -34,3 +37,15 @@ def test_manifests_have_a_chart(bench):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     assert text.startswith("<svg ") and text.count("<g>") == 3, text[:200]
+
+
+def test_an_indexed_job_that_starts_with_fewer_pods_ends_with_as_many(bench):
+    """Its completions are lowered with its parallelism, and put back when it is suspended."""
+    meta = {"annotations": {"tallyman.dev/partial": "true", "tallyman.dev/min-count": "1"}}
+    elastic = job("elastic", "crane", 4, meta=meta, completionMode="Indexed")
+    elastic["spec"]["template"]["metadata"] = {"annotations": {"example.com/run-for": "60s"}}
+    given = [bare(each) for each in (namespace("quay"), node("n1"), queue("crane", "3"), elastic)]
+    given[1]["status"] = node("n1")["status"]
+    answer = bench.run("simulate", bench.file(given), "-o", "json").expect(0).data
+    assert (answer["jobs"], answer["finished"]) == (1, 1), json.dumps(answer)[:400]
+    assert 60 <= answer["makespanSeconds"] < 100, "one round of three pods, none left for a second"

@@ -80,6 +80,8 @@ def what_until_cuts_off_has_no_ratio_and_no_slowdown(bench):
     same(row[7:10], ["-", "-", "-"])
     got = bench.json("--load", "load.yaml", "--until", "50s")
     same((got["stuck"], "makespanToBound" in got), (False, False))
+    same((got["all"]["finished"], got["all"]["boundedSlowdown"]), (0, None))
+    same(got["queues"][0]["boundedSlowdown"], None)
 
 
 @case
