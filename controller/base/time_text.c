@@ -263,8 +263,9 @@ static struct str take_digits(struct str *rest)
     return digits;
 }
 
-/* One part, "1.5h". In nanoseconds, where 100 years still fit into an int64_t. */
-static bool take_duration_part(struct str *rest, int64_t *ret_ns)
+/* One part, "1.5h", of a unit smaller than that. In nanoseconds, where 100 years still fit into an
+ * int64_t. */
+static bool take_duration_part(struct str *rest, int64_t *above_ns, int64_t *ret_ns)
 {
     struct str whole = take_digits(rest);
     struct str fraction = take_char(rest, '.') ? take_digits(rest) : STR_NONE;
@@ -272,9 +273,11 @@ static bool take_duration_part(struct str *rest, int64_t *ret_ns)
     int64_t count = 0;
     int64_t ns;
 
-    if ((whole.len == 0 && fraction.len == 0) || !take_unit(rest, &unit_ns)) {
+    if ((whole.len == 0 && fraction.len == 0) || !take_unit(rest, &unit_ns) ||
+        unit_ns >= *above_ns) {
         return false;
     }
+    *above_ns = unit_ns;
     if ((whole.len > 0 && !str_to_i64(whole, &count)) ||
         __builtin_mul_overflow(count, unit_ns, &ns)) {
         return false;
@@ -295,6 +298,7 @@ bool duration_parse(struct str text, int64_t *ret_ms)
 {
     struct str rest = text;
     int64_t total_ns = 0;
+    int64_t above_ns = INT64_MAX;
 
     if (str_eq(text, STR("0"))) {
         *ret_ms = 0;
@@ -306,7 +310,7 @@ bool duration_parse(struct str text, int64_t *ret_ms)
     while (rest.len > 0) {
         int64_t part_ns;
 
-        if (!take_duration_part(&rest, &part_ns) ||
+        if (!take_duration_part(&rest, &above_ns, &part_ns) ||
             __builtin_add_overflow(total_ns, part_ns, &total_ns)) {
             return false;
         }

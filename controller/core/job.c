@@ -3,6 +3,7 @@
 #include "gang_input.h"
 #include "gate.h"
 #include "preempt.h"
+#include "record_check.h"
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
@@ -40,8 +41,8 @@ static bool is_record_whole(const struct admission_record *record)
 }
 
 /* The record if there is one that can be read; whoever forged another gets none. */
-static struct admission_record *read_record(struct core *core, const struct job *job,
-                                            const struct gang_input *input)
+static struct admission_record *read_record(struct core *core, const struct gang *gang,
+                                            const struct job *job, const struct gang_input *input)
 {
     struct str text = job_annotation(job, ANNOTATION_ADMISSION);
     void *value = NULL;
@@ -54,7 +55,11 @@ static struct admission_record *read_record(struct core *core, const struct job 
     if (record->pod_sets.count == 1 && input->set_count == 1) {
         record->pod_sets.items[0].name = input->sets[0].name; /* no other can be meant */
     }
-    return is_record_whole(record) ? object_clone(&admission_record_schema, record) : NULL;
+    bool is_taken = is_record_whole(record);
+    if (is_taken && gang->reservation == NULL) { /* it is about to be charged for */
+        is_taken = record_is_believable(core, record, input, job->meta.namespace_name);
+    }
+    return is_taken ? object_clone(&admission_record_schema, record) : NULL;
 }
 
 static struct suspended_record *read_suspended(struct core *core, const struct job *job)
@@ -264,7 +269,9 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     struct err err;
     bool is_sized = !rc_failed(core->read_gang(&core->scratch, job, &input, &err));
     mem_free(gang->record);
-    gang->record = read_record(core, job, &input);
+    gang->record = read_record(core, gang, job, &input);
+    gang->is_record_refused =
+        gang->record == NULL && !str_is_empty(job_annotation(job, ANNOTATION_ADMISSION));
     mem_free(gang->suspended);
     gang->suspended = read_suspended(core, job);
     if (!gang_is_busy(gang)) {

@@ -271,8 +271,12 @@ static void review_running(struct core *core, struct gang *gang)
         gang_set_state(core, gang, GANG_SUSPENDING, "NotAdmitted");
         if (core->now_ms >= gang->write_retry_ms) {
             patch_suspend(core, gang, "NotAdmitted",
-                          STR("only Tallyman may start a Job that names a queue; it waits its "
-                              "turn, suspended"));
+                          gang->is_record_refused
+                              ? STR("its annotation tallyman.dev/admission isn't one that Tallyman "
+                                    "wrote: it can't be read, is of a time to come, or has more "
+                                    "than the template asks; it waits its turn, suspended")
+                              : STR("only Tallyman may start a Job that names a queue; it waits "
+                                    "its turn, suspended"));
         } else {
             gang_set_timer(core, gang, gang->write_retry_ms);
         }

@@ -283,6 +283,7 @@ struct gang {
     struct str version_text;            /* owned */
     struct admission_record *record;    /* owned clone; NULL: none */
     struct suspended_record *suspended; /* owned clone; NULL: none */
+    bool is_record_refused;             /* there is one that Tallyman can't have written */
 
     struct pod_group *pods; /* never NULL */
     uint32_t lost_pods;     /* die on a dead node, and hold no quota any more */

@@ -314,7 +314,6 @@ static bool rule_holds(struct core *core, const struct search *search,
     return is_allowed;
 }
 
-/* Within a what-if; leaves it as it was. */
 static bool search_victims(struct core *core, struct search search,
                            const struct victims *candidates, struct victims *victims,
                            struct evaluation *evaluation)

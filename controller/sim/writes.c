@@ -108,6 +108,18 @@ static void tell_patch(struct sim *sim, const struct sim_object *job, const stru
     }
 }
 
+/* True: it has another size now. */
+static bool patch_pod_set(struct sim *sim, const struct template_patch *patch,
+                          struct job_spec *spec)
+{
+    patch_template(sim, patch, &spec->pod_template);
+    if (patch->parallelism.is_set) {
+        spec->parallelism = patch->parallelism;
+        spec->completions = patch->sets_completions ? patch->parallelism : spec->completions;
+    }
+    return patch->parallelism.is_set;
+}
+
 /* An Indexed Job's may change together with its parallelism, as long as the two are one. */
 static bool completions_are_mutable(const struct job *before, const struct job *after)
 {
@@ -136,16 +148,8 @@ static struct driver_answer patch_job(struct sim *sim, const struct effect *effe
     struct job next = *job;
     patch_labels(sim, &effect->patch, &next.meta);
     patch_annotations(sim, &effect->patch, &next.meta);
-    bool is_resized = false;
-    if (effect->patch.template_count > 0) {
-        const struct template_patch *template = &effect->patch.templates[0];
-        patch_template(sim, template, &next.spec.pod_template);
-        is_resized = template->parallelism.is_set;
-        if (is_resized && template->sets_completions) {
-            next.spec.completions = template->parallelism;
-        }
-        next.spec.parallelism = is_resized ? template->parallelism : next.spec.parallelism;
-    }
+    bool is_resized = effect->patch.template_count > 0 &&
+                      patch_pod_set(sim, &effect->patch.templates[0], &next.spec);
     if (!completions_are_mutable(job, &next)) {
         return refuse(arena_format(&sim->scratch,
                                    "Job.batch \"" STR_FMT "\" is invalid: spec.completions: "

@@ -21,8 +21,8 @@ struct str time_format_rfc3339(int64_t ms, char buffer[TIME_TEXT_BYTES]);
 /* "2026-11-29T12:00:00.000000Z": metav1.MicroTime takes exactly six decimals. */
 struct str time_format_micro(int64_t ms, char buffer[TIME_TEXT_BYTES]);
 
-/* A Go duration without sign: "90s", "1h30m", "1.5h", "250ms"; "0" too. False: not one, or more
- * than 100 years. What is finer than a millisecond is cut. */
+/* A Go duration without sign, its units in falling order: "90s", "1h30m", "1.5h", "250ms"; "0" too.
+ * False: not one, or more than 100 years. What is finer than a millisecond is cut. */
 bool duration_parse(struct str text, int64_t *ret_ms);
 /* As Kubernetes prints an age: "93s", "11m", "8h", "3d", "5m20s"; negative is "0s". Returns a view
  * of `buffer`. */

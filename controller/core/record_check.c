@@ -1,0 +1,96 @@
+/* record_check.c - can Tallyman have written that record? Where policies aren't installed whoever
+ * may edit a Job may write one, and a record is a charge. */
+#include "record_check.h"
+
+#include "internal.h"
+#include "tallyman/base/limits.h"
+
+static bool lists(const struct resource_list *list, struct str name)
+{
+    uint32_t i = 0;
+    while (i < list->count && !str_eq(list->items[i].name, name)) {
+        i++;
+    }
+    return i < list->count;
+}
+
+static bool states(const struct resource_requirements *resources, struct str name)
+{
+    return lists(&resources->requests, name) || lists(&resources->limits, name);
+}
+
+static bool all_state(const struct container_list *containers, struct str name)
+{
+    for (uint32_t i = 0; i < containers->count; i++) {
+        if (!states(&containers->items[i].resources, name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether a LimitRange or a RuntimeClass, as it was then, may have given the pod more of it. */
+static bool may_be_given_more(struct core *core, const struct pod_spec *spec, struct str name,
+                              struct str namespace_name)
+{
+    if (str_is_set(spec->runtime_class_name)) {
+        return true;
+    }
+    bool is_stated =
+        (spec->resources != NULL && states(spec->resources, name)) ||
+        (all_state(&spec->containers, name) && all_state(&spec->init_containers, name));
+    bool has_ranges = namespace_limits(core, namespace_name).limit_range_count > 0;
+    return !is_stated && (!resource_is_device(name) || has_ranges);
+}
+
+/* What the pod itself asks for, in the resource's unit; its claims' devices at their most. */
+static int64_t asked_at_most(const struct pod_spec *spec, const struct amount_list *asked,
+                             struct str name)
+{
+    int64_t most = str_eq_c(name, RESOURCE_PODS) ? 1 : 0;
+    if (resource_is_device(name)) {
+        most = sat_mul(spec->resource_claims.count, CLAIM_RESULTS_MAX);
+    }
+    for (uint32_t i = 0; i < asked->count; i++) {
+        most = sat_add(most, str_eq(asked->items[i].resource, name) ? asked->items[i].value : 0);
+    }
+    return most;
+}
+
+static bool is_set_believable(struct core *core, const struct record_pod_set *record,
+                              const struct pod_spec *spec, struct str namespace_name)
+{
+    struct amount_list asked = {.count = 0};
+    struct request_context plain = {.limit_range_count = 0};
+    struct err err;
+    if (rc_failed(pod_template_requests(&core->scratch, spec, &plain, &asked, &err))) {
+        return true; /* the Job is invalid, which is told elsewhere */
+    }
+    for (uint32_t i = 0; i < record->requests.count; i++) {
+        struct str name = record->requests.items[i].name;
+        int64_t amount = resource_amount_from_quantity(name, record->requests.items[i].value, true);
+        if (amount > asked_at_most(spec, &asked, name) &&
+            !may_be_given_more(core, spec, name, namespace_name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool record_is_believable(struct core *core, const struct admission_record *record,
+                          const struct gang_input *input, struct str namespace_name)
+{
+    if (record->at.ms > sat_add(core->now_ms, RECORD_AHEAD_MAX_MS)) {
+        return false;
+    }
+    for (uint32_t r = 0; r < record->pod_sets.count; r++) {
+        for (uint32_t s = 0; s < input->set_count; s++) {
+            const struct record_pod_set *set = &record->pod_sets.items[r];
+            if (str_eq(set->name, input->sets[s].name) &&
+                !is_set_believable(core, set, &input->sets[s].pod_template->spec, namespace_name)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
