@@ -1,9 +1,11 @@
-/* decode_map.c - a key that is given twice in a map. */
+/* decode_map.c - what lists and maps have in common, and a key that is given twice in a map. */
 #include "decode_map.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "tallyman/api/quantity.h"
+#include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
 
 struct keyed_place {
@@ -75,4 +77,29 @@ void map_drop_duplicates(struct arena *arena, struct any_list *list, size_t item
     if (list->count > DECODE_MAP_SMALL_ITEMS || map_has_duplicate(list, item_bytes)) {
         drop_by_sorting(arena, list, item_bytes);
     }
+}
+
+size_t field_item_bytes(const struct field *field)
+{
+    switch (field->kind) {
+    case FIELD_STRING_LIST:
+        return sizeof(struct str);
+    case FIELD_STRING_MAP:
+        return sizeof(struct string_pair);
+    case FIELD_RESOURCE_LIST:
+        return sizeof(struct resource_amount);
+    case FIELD_OBJECT_LIST:
+    case FIELD_OBJECT_MAP:
+        return field->schema->bytes;
+    case FIELD_STRING:
+    case FIELD_BOOL:
+    case FIELD_INT:
+    case FIELD_QUANTITY:
+    case FIELD_TIME:
+    case FIELD_DURATION:
+    case FIELD_OBJECT:
+    case FIELD_OBJECT_PTR:
+        break;
+    }
+    mem_die("a field without items has been asked for its items");
 }

@@ -102,36 +102,11 @@ static struct rc decoder_push(struct decoder *decoder, const struct frame *frame
     return RC_SUCCESS;
 }
 
-static size_t item_bytes(const struct field *field)
-{
-    switch (field->kind) {
-    case FIELD_STRING_LIST:
-        return sizeof(struct str);
-    case FIELD_STRING_MAP:
-        return sizeof(struct string_pair);
-    case FIELD_RESOURCE_LIST:
-        return sizeof(struct resource_amount);
-    case FIELD_OBJECT_LIST:
-    case FIELD_OBJECT_MAP:
-        return field->schema->bytes;
-    case FIELD_STRING:
-    case FIELD_BOOL:
-    case FIELD_INT:
-    case FIELD_QUANTITY:
-    case FIELD_TIME:
-    case FIELD_DURATION:
-    case FIELD_OBJECT:
-    case FIELD_OBJECT_PTR:
-        break;
-    }
-    mem_die("a field without items has been asked for its items");
-}
-
 /* Appends a zeroed item to the list or map of the top frame. */
 static struct rc decoder_append(struct decoder *decoder, struct frame *frame, char **ret_item,
                                 struct err *err)
 {
-    size_t bytes = item_bytes(frame->field);
+    size_t bytes = field_item_bytes(frame->field);
     struct any_list list;
 
     memcpy(&list, frame->at, sizeof(list));
@@ -153,7 +128,7 @@ static void map_finish(struct decoder *decoder, const struct frame *frame)
     struct any_list list;
 
     memcpy(&list, frame->at, sizeof(list));
-    map_drop_duplicates(decoder->arena, &list, item_bytes(frame->field));
+    map_drop_duplicates(decoder->arena, &list, field_item_bytes(frame->field));
     memcpy(frame->at, &list, sizeof(list));
 }
 
@@ -183,9 +158,21 @@ static struct rc begin_list(struct decoder *decoder, const struct field *field, 
         &(struct frame){.kind = is_list ? FRAME_LIST : FRAME_MAP, .field = field, .at = at}, err);
 }
 
+/* The struct's only field stands for the object as a whole; see SCHEMA(). */
+static const struct field *whole_field(const struct schema *schema)
+{
+    bool is_whole = schema->field_count == 1 && schema->fields[0].name[0] == '\0';
+    return is_whole ? &schema->fields[0] : NULL;
+}
+
 static struct rc begin_object(struct decoder *decoder, const struct schema *schema, char *at,
                               const struct token *token, struct err *err)
 {
+    const struct field *whole = whole_field(schema);
+
+    if (whole != NULL) {
+        return begin_list(decoder, whole, at + whole->offset, token, err);
+    }
     if (token->kind != TOKEN_OBJECT_START) {
         return decode_wrong(token, "an object", err);
     }
@@ -265,6 +252,9 @@ static struct rc decode_item(struct decoder *decoder, struct frame *frame,
         return decode_amount(decoder->arena, item, token, err);
     case FIELD_OBJECT_LIST:
     case FIELD_OBJECT_MAP:
+        if (is_null && whole_field(field->schema) != NULL) {
+            list_init_empty(item + whole_field(field->schema)->offset);
+        }
         return is_null ? RC_SUCCESS : begin_object(decoder, field->schema, item, token, err);
     case FIELD_STRING:
     case FIELD_BOOL:

@@ -262,6 +262,10 @@ void encode_fields(struct json_writer *writer, const struct schema *schema, cons
 
 void encode_object(struct json_writer *writer, const struct schema *schema, const void *value)
 {
+    if (schema->field_count == 1 && schema->fields[0].name[0] == '\0') {
+        encode_value(writer, &schema->fields[0], (const char *)value + schema->fields[0].offset);
+        return;
+    }
     json_object_start(writer);
     encode_fields(writer, schema, value);
     json_object_end(writer);

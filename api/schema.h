@@ -89,7 +89,8 @@ struct older_shape {
 /* Static; NULL: it was never otherwise. */
 const struct older_shape *older_shape_of(const struct schema *schema);
 
-/* Defines tag##_schema over the array tag##_fields. */
+/* Defines tag##_schema over the array tag##_fields. A struct whose only field has the name "" is
+ * that list or map in JSON, without an object around it: so maps of maps are written. */
 #define SCHEMA(tag)                                                                                \
     const struct schema tag##_schema = {#tag, sizeof(struct tag), tag##_fields,                    \
                                         ARRAY_COUNT(tag##_fields)}

@@ -177,12 +177,23 @@ static const struct field record_pod_set_fields[] = {
 };
 SCHEMA(record_pod_set);
 
+static const struct field record_level_fields[] = {
+    F_STRING_LIST(record_level, values, ""),
+};
+static SCHEMA(record_level);
+
+static const struct field record_domain_fields[] = {
+    F_OBJECT_MAP(record_domain, levels, "", record_level),
+};
+static SCHEMA(record_domain);
+
 static const struct field admission_record_fields[] = {
     F_STRING(admission_record, queue, "queue"),
     F_TIME(admission_record, at, "at"),
     F_INT(admission_record, priority, "priority"),
     F_OBJECT_LIST(admission_record, pod_sets, "podSets", record_pod_set),
     F_STRING(admission_record, request, "request"),
+    F_OBJECT_MAP(admission_record, topology, "topology", record_domain),
     F_OBJECT_PTR(admission_record, restore, "restore", record_restore),
 };
 SCHEMA(admission_record);

@@ -51,7 +51,7 @@ static bool is_subdomain(struct str text)
     return !was_edge;
 }
 
-static bool is_label_key(struct str key)
+bool label_key_is_valid(struct str key)
 {
     size_t slash = str_find_char(key, '/');
     if (slash == key.len) {
@@ -106,7 +106,7 @@ static bool match_presence(const struct match_expression *expression, struct str
 
 static bool requirement_is_well_formed(const struct match_expression *expression)
 {
-    if (!is_label_key(expression->key)) {
+    if (!label_key_is_valid(expression->key)) {
         return false;
     }
     for (uint32_t i = 0; i < expression->values.count; i++) {

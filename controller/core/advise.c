@@ -14,8 +14,9 @@
 #define SELECTOR_TRIALS_MAX 4
 #define RUNTIME_TRIALS_MAX  3
 #define MINUTE_MS           (60 * 1000)
-/* The gang as it is, without quota, with fewer pods (twice), and the two above. */
-#define TRIALS_MAX (4 + FLAVOR_TRIALS_MAX + SELECTOR_TRIALS_MAX + RUNTIME_TRIALS_MAX)
+/* The gang as it is, without quota, with fewer pods (twice), with another topology
+ * (twice), and the three above. */
+#define TRIALS_MAX (6 + FLAVOR_TRIALS_MAX + SELECTOR_TRIALS_MAX + RUNTIME_TRIALS_MAX)
 
 static bool is_for_a_smaller_gang(enum reason reason)
 {
@@ -25,6 +26,7 @@ static bool is_for_a_smaller_gang(enum reason reason)
     case REASON_COHORT_EXHAUSTED:
     case REASON_NODES_FULL:
     case REASON_NODE_SHAPE:
+    case REASON_TOPOLOGY_UNSATISFIED:
     case REASON_DEVICES_EXHAUSTED:
     case REASON_DEVICES_UNHEALTHY:
     case REASON_NEVER_FITS:
@@ -74,7 +76,9 @@ struct trial {
     struct gang *gang;
     struct shape *shape; /* the gang's own */
     struct advice *advice;
-    int64_t runtime_ms; /* that the gang states; 0: none */
+    int64_t runtime_ms;      /* that the gang states; 0: none */
+    struct str topology_key; /* that it asks for, absent: none */
+    bool is_topology_required;
 };
 
 /* The gang belongs to that shape now: what is judged is this gang, in its place in the queue. */
@@ -95,6 +99,8 @@ static int64_t try_change(struct trial *trial, const struct pod_spec *spec,
     struct shape_input input = {.queue = trial->shape->queue,
                                 .namespace_name = trial->shape->namespace_name,
                                 .stated_runtime_ms = trial->runtime_ms,
+                                .topology_key = trial->topology_key,
+                                .is_topology_required = trial->is_topology_required,
                                 .sets = &only,
                                 .set_count = 1};
     struct shape *changed = shape_use(core, &input);
@@ -287,6 +293,27 @@ static void try_shorter_run(struct trial *trial)
     trial->runtime_ms = stated_ms;
 }
 
+/* The level preferred instead of required; where that isn't enough, none at all. */
+static void try_other_topology(struct trial *trial)
+{
+    const struct pod_set *set = &trial->shape->sets[0];
+    struct str key = trial->topology_key;
+    enum advice_kind kind = ADVICE_TOPOLOGY_PREFERRED;
+    trial->is_topology_required = false;
+    if (!trial->shape->is_topology_required ||
+        try_change(trial, set->spec, &set->size) < set->size.pods) {
+        kind = ADVICE_NO_TOPOLOGY;
+        trial->topology_key = STR_NONE;
+    }
+    bool starts = kind == ADVICE_TOPOLOGY_PREFERRED ||
+                  try_change(trial, set->spec, &set->size) >= set->size.pods;
+    trial->topology_key = key;
+    trial->is_topology_required = trial->shape->is_topology_required;
+    if (starts && trial->advice->count < ADVICE_ITEMS_MAX) {
+        add_item(trial, kind)->what = str_own(key);
+    }
+}
+
 /* What else would stand in the way if there were quota enough. */
 static void try_without_quota(struct trial *trial)
 {
@@ -363,6 +390,9 @@ static void try_changes(struct trial *trial, enum reason reason)
     if (is_for_a_smaller_gang(reason)) {
         try_fewer_pods(trial);
     }
+    if (str_is_set(trial->topology_key)) {
+        try_other_topology(trial);
+    }
     try_flavors(trial);
     try_wider_selectors(trial);
     if (is_about_quota(reason)) {
@@ -390,7 +420,9 @@ const struct advice *advise(struct core *core, struct gang *gang, enum reason re
                           .gang = gang,
                           .shape = shape,
                           .advice = MEM_NEW(struct advice),
-                          .runtime_ms = shape->stated_runtime_ms};
+                          .runtime_ms = shape->stated_runtime_ms,
+                          .topology_key = shape->topology_key,
+                          .is_topology_required = shape->is_topology_required};
     whatif_begin(core); /* nothing that is looked at may change */
     if (refresh_evidence(&trial)) {
         try_changes(&trial, reason);
@@ -456,6 +488,8 @@ void advice_fill(const struct gang *gang, const struct advice *advice, struct ar
             fill_fewer(gang, item, arena, &action);
         } else if (item->kind == ADVICE_SHORTER_RUN) {
             fill_shorter(gang, item, arena, &action);
+        } else if (item->kind == ADVICE_TOPOLOGY_PREFERRED || item->kind == ADVICE_NO_TOPOLOGY) {
+            advice_fill_topology(gang, item, arena, &action);
         } else {
             fill_selector(gang, item, arena, &action);
         }

@@ -256,5 +256,5 @@ struct verdict attempt_check_flavors(struct attempt *attempt, struct set_attempt
             return verdict;
         }
     }
-    return verdict_say(REASON_NONE, 0, STR_NONE);
+    return attempt_check_level(attempt, set);
 }

@@ -35,7 +35,9 @@ struct attempt {
     struct set_attempt *sets; /* in the scratch arena; as the shape's sets */
     uint32_t set_count;
     uint32_t short_set; /* the one that is in trouble, whatever is chosen for those behind it */
-    bool is_silent;     /* only whether, and not why not: what is short of quota has no sentence */
+    struct topology_ask topology;
+    const struct topology_domain *domain; /* that was found for it; NULL: none */
+    bool is_silent; /* only whether, and not why not: what is short of quota has no sentence */
 };
 
 struct verdict verdict_say(enum reason reason, uint32_t waits_for, struct str message);
@@ -58,6 +60,12 @@ struct verdict attempt_check_flavor(struct attempt *attempt, struct set_attempt 
                                     struct str name);
 /* The flavors that are chosen for all its groups; the first that the pods may not have. */
 struct verdict attempt_check_flavors(struct attempt *attempt, struct set_attempt *set);
+/* attempt_topology.c: whether one of the set's flavors has the level that is asked for. */
+struct verdict attempt_check_level(struct attempt *attempt, const struct set_attempt *set);
+/* All that is chosen, for all sets: whether they may have it, and agree on the topology's levels
+ * (attempt->topology). */
+struct verdict attempt_check_choice(struct attempt *attempt);
+const char *shape_topology_annotation(const struct shape *shape);
 /* For set.count pods. */
 i128 attempt_total(const struct set_attempt *set, const struct quota_demand *demand);
 /* Whether every resource has the quota on its chosen flavor for all sets together; how far up it

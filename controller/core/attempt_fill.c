@@ -87,6 +87,7 @@ void attempt_fill(struct attempt *attempt, struct evaluation *evaluation)
     request->set_count = attempt->set_count;
     evaluation->sets = ARENA_ARRAY(arena, struct set_choice, attempt->set_count);
     evaluation->set_count = attempt->set_count;
+    evaluation->domain = attempt->domain;
     for (uint32_t s = 0; s < attempt->set_count; s++) {
         const struct set_attempt *set = &attempt->sets[s];
         fill_set(attempt, set, &request->sets[s]);
@@ -95,6 +96,7 @@ void attempt_fill(struct attempt *attempt, struct evaluation *evaluation)
         }
         evaluation->sets[s].flavor_count = set->flavor_count;
         evaluation->sets[s].pin = set->pin;
+        evaluation->sets[s].domain = attempt->domain;
     }
     fill_claims(attempt, request);
 }

@@ -3,7 +3,7 @@
 
 static struct fit_wants wants_of(struct attempt *attempt)
 {
-    struct fit_wants wants = {.count = attempt->set_count};
+    struct fit_wants wants = {.count = attempt->set_count, .topology = attempt->topology};
     wants.items = ARENA_ARRAY(&attempt->core->scratch, struct fit_want, wants.count);
     for (uint32_t s = 0; s < attempt->set_count; s++) {
         const struct set_attempt *chosen = &attempt->sets[s];
@@ -38,6 +38,7 @@ struct verdict attempt_check_fit(struct attempt *attempt, struct evaluation *eva
         attempt_name_set(attempt, fit->short_set, &verdict);
         return verdict;
     }
+    attempt->domain = wants.domain;
     int64_t *placed = ARENA_ARRAY(arena, int64_t, wants.count);
     for (uint32_t s = 0; s < wants.count; s++) {
         attempt->sets[s].pin = wants.items[s].pin;

@@ -55,7 +55,7 @@ static bool is_one_kind(const struct pod_demand *a, const struct pod_demand *b)
 {
     bool is_same = a->set->shape->queue == b->set->shape->queue &&
                    str_eq(a->set->shape->namespace_name, b->set->shape->namespace_name) &&
-                   a->flavor_count == b->flavor_count;
+                   a->domain == b->domain && a->flavor_count == b->flavor_count;
     for (uint32_t i = 0; is_same && i < a->flavor_count; i++) {
         is_same = a->flavors[i] == b->flavors[i];
     }

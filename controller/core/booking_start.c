@@ -122,8 +122,10 @@ void crowds_of_evaluation(const struct shape *shape, const struct evaluation *ev
     for (uint32_t s = 0; s < evaluation->set_count; s++) {
         const struct pod_set *set = &shape->sets[s];
         const struct set_choice *choice = &evaluation->sets[s];
-        struct pod_demand demand = {
-            .set = set, .node_selector = &set->node_selector, .flavor_count = choice->flavor_count};
+        struct pod_demand demand = {.set = set,
+                                    .node_selector = &set->node_selector,
+                                    .domain = evaluation->domain,
+                                    .flavor_count = choice->flavor_count};
         for (uint32_t f = 0; f < choice->flavor_count; f++) {
             demand.flavors[f] = choice->flavors[f];
         }

@@ -10,6 +10,7 @@
 #include "ghost.h"
 #include "preempt.h"
 #include "trace.h"
+#include "topology.h"
 
 #include "tallyman/base/alloc.h"
 
@@ -59,6 +60,7 @@ void core_free(struct core *core)
     claims_free(core);
     taint_rules_free(core);
     reaches_forget(core); /* there may be one without any node */
+    topology_free(core);
     profiles_free(core);
     extended_free(core);
     nodes_free(core);
@@ -341,6 +343,7 @@ struct rc core_step(struct core *core, const struct event *event, struct effects
     assert(core->out == NULL && "steps don't nest");
     arena_reset(&core->scratch);
     trace_begin(core->trace);
+    topology_tidy(core);
     core->cost = (struct core_cost){.gangs_visited = 0};
     core->now_ms = event->now_ms > core->now_ms ? event->now_ms : core->now_ms;
     bookings_step(core);

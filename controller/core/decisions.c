@@ -1,5 +1,6 @@
 /* decisions.c - where every gang stands, for `plan` and its like. */
 #include "preempt.h"
+#include "topology.h"
 
 #include <stdlib.h>
 
@@ -104,6 +105,20 @@ static struct string_map admit_selector_of(const struct gang *gang, struct str n
     return map;
 }
 
+static void fill_domain(const struct gang *gang, struct arena *arena, struct string_map *domain)
+{
+    if (gang->domain == NULL) {
+        return;
+    }
+    const struct string_map *path = &gang->domain->path;
+    domain->count = path->count;
+    domain->items = ARENA_ARRAY(arena, struct string_pair, path->count);
+    for (uint32_t l = 0; l < path->count; l++) {
+        domain->items[l] = (struct string_pair){arena_copy_str(arena, path->items[l].key),
+                                                arena_copy_str(arena, path->items[l].value)};
+    }
+}
+
 static void fill_pod_sets(const struct gang *gang, struct arena *arena, struct decided_gang *entry)
 {
     const struct reservation *reservation = gang->reservation;
@@ -121,6 +136,7 @@ static void fill_pod_sets(const struct gang *gang, struct arena *arena, struct d
             struct charge_list charges = charges_of(gang, s, arena);
             fill_flavors(&charges, arena, &set->flavors);
             set->node_selector = admit_selector_of(gang, set->name, arena);
+            fill_domain(gang, arena, &set->domain);
         }
         entry->pods = sat_add(entry->pods, set->count);
     }

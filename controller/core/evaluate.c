@@ -18,6 +18,7 @@ static int verdict_rank(enum reason reason)
     case REASON_RESERVED_FOR_OTHER:
         return 8;
     case REASON_NODE_SHAPE:
+    case REASON_TOPOLOGY_UNSATISFIED:
         return 7;
     case REASON_DEVICES_EXHAUSTED:
     case REASON_DEVICES_UNHEALTHY:
@@ -39,16 +40,12 @@ static int verdict_rank(enum reason reason)
 static struct verdict judge(struct attempt *attempt, struct evaluation *evaluation)
 {
     *evaluation = (struct evaluation){.has_fit = false};
-    for (uint32_t s = 0; s < attempt->set_count; s++) {
-        attempt->short_set = s;
-        struct verdict verdict = attempt_check_flavors(attempt, &attempt->sets[s]);
-        if (verdict.reason != REASON_NONE) {
-            attempt_name_set(attempt, s, &verdict);
-            return verdict;
-        }
+    struct verdict verdict = attempt_check_choice(attempt);
+    if (verdict.reason != REASON_NONE) {
+        return verdict;
     }
     attempt_choose_counts(attempt);
-    struct verdict verdict = attempt_check_quota(attempt, &evaluation->level);
+    verdict = attempt_check_quota(attempt, &evaluation->level);
     if (attempt->core->ignores_quota) {
         verdict = verdict_say(REASON_NONE, 0, STR_NONE);
     }
@@ -157,6 +154,7 @@ static void note_nearest(const struct core *core, const struct verdict *verdict,
     evidence->free = verdict->free;
     evidence->at_ms = core->now_ms;
     evidence->nodes_total = fit->nodes_total;
+    evidence->topology = fit_topology_note(fit);
     for (int i = 0; i < EXCLUDED_COUNT; i++) {
         evidence->excluded[i] = fit->excluded[i];
         evidence->excluded_why[i] = fit->excluded_why[i];

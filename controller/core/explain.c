@@ -66,6 +66,7 @@ void evidence_drop(struct evidence *evidence)
         str_drop(&evidence->excluded_why[i]);
     }
     str_drop(&evidence->resource);
+    str_drop(&evidence->topology.level);
     *evidence = (struct evidence){.flavor_count = 0};
 }
 
@@ -82,6 +83,9 @@ void evidence_renew_numbers(struct evidence *kept, const struct evidence *seen)
     kept->asked = seen->asked;
     kept->free = seen->free;
     kept->at_ms = seen->at_ms;
+    str_drop(&kept->topology.level);
+    kept->topology = seen->topology;
+    kept->topology.level = str_own(seen->topology.level);
 }
 
 void evidence_keep(struct evidence *kept, const struct evidence *seen)
@@ -96,6 +100,7 @@ void evidence_keep(struct evidence *kept, const struct evidence *seen)
         kept->excluded_why[i] = str_own(seen->excluded_why[i]);
     }
     kept->resource = str_own(seen->resource);
+    kept->topology.level = str_own(seen->topology.level);
 }
 
 /* What to do whatever the numbers are, and the exact command where there is one. */
@@ -234,6 +239,32 @@ static void add_nodes(const struct evidence *evidence, struct explanation *expla
     explanation->nodes = nodes;
 }
 
+static void add_exclusion(struct explanation_exclusion_list *list, const char *reason,
+                          uint32_t count, const char *message)
+{
+    if (count > 0) {
+        list->items[list->count++] = (struct explanation_exclusion){
+            .reason = str_from_c(reason), .count = {true, count}, .message = str_from_c(message)};
+    }
+}
+
+static void add_topology(const struct topology_note *note, struct explanation *explanation,
+                         struct arena *arena)
+{
+    if (!str_is_set(note->level)) {
+        return;
+    }
+    struct explanation_topology *topology = ARENA_NEW(arena, struct explanation_topology);
+    topology->level = arena_copy_str(arena, note->level);
+    topology->total = (struct opt_int){true, note->total};
+    topology->excluded.items = ARENA_ARRAY(arena, struct explanation_exclusion, 3);
+    add_exclusion(&topology->excluded, "NoUsableNode", note->unusable,
+                  "without a node that the pods may use");
+    add_exclusion(&topology->excluded, "TooSmall", note->too_small, "too small even when empty");
+    add_exclusion(&topology->excluded, "Full", note->full, "with too little room now");
+    explanation->topology = topology;
+}
+
 static void add_flavors(const struct evidence *evidence, struct explanation *explanation,
                         struct arena *arena)
 {
@@ -275,6 +306,7 @@ static void add_evidence(struct core *core, const struct gang *gang, const struc
     add_blockers(core, gang, explanation, &told, arena);
     explain_quota(gang, explanation, arena);
     add_nodes(evidence, explanation, arena);
+    add_topology(&evidence->topology, explanation, arena);
     add_flavors(evidence, explanation, arena);
     explanation->as_of = (struct opt_time){evidence->at_ms > 0, evidence->at_ms / 1000 * 1000};
     explanation->changes_tried =

@@ -7,6 +7,7 @@
  * If it doesn't, the gang waits until those pods are bound, which is a matter of moments. */
 #include "reach.h"
 #include "shadow.h"
+#include "topology.h"
 
 #include "tallyman/base/limits.h"
 
@@ -43,6 +44,25 @@ static int64_t place_in_reach(struct core *core, const struct reach *reach,
     return placed;
 }
 
+/* The same in a domain. */
+static int64_t place_in_domain(struct core *core, const struct reach *reach,
+                               const struct reach_needs *needs, const struct pod_demand *demand,
+                               int64_t want, const int64_t *limits)
+{
+    struct node_indexes nodes = topology_nodes(core, demand->domain);
+    int64_t placed = 0;
+    for (uint32_t i = 0; i < nodes.count && placed < want; i++) {
+        uint32_t index = nodes.items[i];
+        int64_t left = want - placed;
+        int64_t limit = limits == NULL ? left : limits[index];
+        if (limit > 0 && reach_has(reach, needs, index)) {
+            placed +=
+                node_place(core, demand, core->node_index[index], limit < left ? limit : left);
+        }
+    }
+    return placed;
+}
+
 static int64_t place_within(struct core *core, const struct pod_demand *demand, int64_t want,
                             const int64_t *limits)
 {
@@ -50,7 +70,8 @@ static int64_t place_within(struct core *core, const struct pod_demand *demand, 
     if (reach != NULL) {
         struct reach_needs needs;
         reach_find_needs(core, reach, demand, &needs);
-        return place_in_reach(core, reach, &needs, demand, want, limits);
+        return demand->domain != NULL ? place_in_domain(core, reach, &needs, demand, want, limits)
+                                      : place_in_reach(core, reach, &needs, demand, want, limits);
     }
     int64_t placed = 0;
     uint32_t index = 0;
@@ -113,7 +134,7 @@ static bool measure_in_reach(struct core *core, const struct pod_demand *demand,
                              struct str resource, struct device_profile *profile,
                              struct measured *ret_measured)
 {
-    struct reach *reach = reach_of(core, demand);
+    struct reach *reach = demand->domain != NULL ? NULL : reach_of(core, demand);
     struct reach_column *column =
         reach == NULL ? NULL : reach_column_of(core, reach, resource, profile);
     if (column == NULL) {
@@ -283,7 +304,7 @@ static void measure_class(struct core *core, const struct pod_demand *demand,
 static void count_exclusions(struct core *core, const struct pod_demand *demand,
                              struct fit_result *result)
 {
-    const struct reach *reach = reach_of(core, demand);
+    const struct reach *reach = demand->domain != NULL ? NULL : reach_of(core, demand);
     if (reach != NULL) {
         result->nodes_total = reach->nodes_total;
         for (int i = 0; i < EXCLUDED_COUNT; i++) {

@@ -12,6 +12,7 @@
 struct pod_demand {
     const struct pod_set *set;
     const struct string_map *node_selector; /* as it will stand on the pods */
+    const struct topology_domain *domain;   /* topology.h; they have to be in it, NULL: anywhere */
     const struct resource_flavor *flavors[FLAVORS_PER_GANG_MAX];
     uint32_t flavor_count;
 };
@@ -26,10 +27,34 @@ struct fit_want {
     struct str pin; /* the hostname label that all of them must go to, absent: none */
 };
 
+/* One domain of that level for all pods, topology.h. */
+struct topology_ask {
+    struct str_list levels; /* labels, the widest first; none: no topology is asked for */
+    uint32_t level;
+    bool is_required; /* else a wider domain will do, or none */
+};
+
 /* All pod sets of a gang. */
 struct fit_wants {
     struct fit_want *items;
     uint32_t count;
+    struct topology_ask topology;
+    const struct topology_domain *domain; /* that was chosen; NULL: none */
+};
+
+/* What stands in the way of one domain for all. */
+struct topology_shortage {
+    bool is_short;       /* anywhere it would fit, and in no domain */
+    bool is_never;       /* in no domain, were it empty */
+    uint32_t total;      /* domains of the level */
+    uint32_t unusable;   /* those without a node that the pods may use */
+    uint32_t too_small;  /* those with too few places, were they empty */
+    uint32_t full;       /* the others */
+    struct str level;    /* the label; borrowed from the flavor */
+    struct str emptiest; /* in the scratch arena; the name of the one with most places free */
+    struct str resource; /* that runs short there, absent: places on its nodes do */
+    int64_t asked;
+    int64_t free;
 };
 
 /* What a gang lacks although there would be enough if all were healthy. */
@@ -65,8 +90,9 @@ struct fit_result {
     bool is_never_together;   /* no such node has all that one pod needs, were it empty */
     bool is_promised;         /* it could fit, but for pods on their way to places of their own */
     struct str claim_trouble; /* in the scratch arena; a named claim that can't be placed */
-    struct str apart;         /* of which enough is free in all, and on no node enough for one pod;
-                                 absent: none. The three below are of it. */
+    struct topology_shortage topology;
+    struct str apart; /* of which enough is free in all, and on no node enough for one pod;
+                         absent: none. The three below are of it. */
     int64_t apart_per_pod;
     int64_t apart_free;
     int64_t apart_largest; /* free on one node, at most */
@@ -110,6 +136,25 @@ int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t wa
 
 /* Whether some node that isn't excluded has all that one pod needs, were it empty. */
 bool fit_could_hold_one(struct core *core, const struct pod_demand *demand);
+
+/* One plan for all sets, on any nodes of their domain: whether all find their places and keep them
+ * whatever kube-scheduler does. */
+bool fit_anywhere(struct core *core, const struct crowd_list *promised, struct fit_wants *wants,
+                  struct fit_result *result);
+
+/* -- fit_topology.c: in one domain --------------------------------------------------------------
+ */
+
+/* Tries the domains of the level that is asked for, then (preferred) of the levels above. `all`:
+ * what is promised anywhere. */
+bool fit_in_a_domain(struct core *core, const struct crowd_list *all, struct fit_wants *wants,
+                     struct fit_result *result);
+/* The numbers behind it, beside what is in the plan. */
+void fit_explain_topology(struct core *core, const struct fit_wants *wants,
+                          struct fit_result *result);
+/* What of it goes into the explanation; texts borrowed. */
+struct topology_note fit_topology_note(const struct fit_result *fit);
+void demand_set_domain(struct fit_wants *wants, const struct topology_domain *domain);
 
 /* -- fit_near.c, fit_robust.c: whatever order pods are placed in --------------------------------
  */

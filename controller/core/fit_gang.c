@@ -5,7 +5,7 @@
  * set first min_count pods, then the others. That all find a place so isn't
  * enough: kube-scheduler takes the pods in any order, so whatever it does with one set must leave
  * the others their places (fit_robust.c), or the gang waits and is told which set is in the way. */
-#include "internal.h"
+#include "topology.h"
 
 #include "tallyman/base/limits.h"
 
@@ -325,7 +325,9 @@ static bool fit_one_node(struct core *core, const struct crowd_list *promised,
         struct str hostname = node->object == NULL
                                   ? STR_NONE
                                   : string_map_get(&node->object->meta.labels, LABEL_HOSTNAME);
-        if (str_is_empty(hostname)) {
+        bool is_elsewhere = wants->domain != NULL && node->object != NULL &&
+                            !node_labels_contain(&wants->domain->path, &node->object->meta.labels);
+        if (str_is_empty(hostname) || is_elsewhere) {
             continue;
         }
         struct string_pair *pair = ARENA_NEW(&core->scratch, struct string_pair);
@@ -397,6 +399,34 @@ static void explain_short(struct core *core, const struct crowd_list *promised,
     fit_explain(core, &want->demand, want->min_count, result);
 }
 
+bool fit_anywhere(struct core *core, const struct crowd_list *promised, struct fit_wants *wants,
+                  struct fit_result *result)
+{
+    bool has_claims = false;
+    for (uint32_t w = 0; w < wants->count; w++) {
+        has_claims = has_claims || demand_has_new_claims(&wants->items[w].demand);
+    }
+    struct trial anywhere = {.promised = promised, .wants = wants};
+    return has_claims ? fit_one_node(core, promised, wants, result)
+                      : fit_trial(core, &anywhere, result);
+}
+
+/* Not in one domain: is it that, or wouldn't it fit anyhow? */
+static void explain_no_domain(struct core *core, const struct crowd_list *promised,
+                              struct fit_wants *wants, struct fit_result *result)
+{
+    struct fit_result elsewhere = {.is_fit = false};
+    bool would_fit = fit_anywhere(core, promised, wants, &elsewhere);
+    forget_places(wants);
+    fit_plan_new(core);
+    fit_place_promises(core, promised);
+    fit_explain_topology(core, wants, result);
+    result->topology.is_short = would_fit || elsewhere.is_promised;
+    if (!would_fit) {
+        result->short_set = elsewhere.short_set;
+    }
+}
+
 struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
 {
     struct fit_result result = {.is_fit = false};
@@ -406,13 +436,13 @@ struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
     if (is_hopeless(core, wants, &promised, &result)) {
         return result;
     }
-    bool has_claims = false;
-    for (uint32_t w = 0; w < wants->count; w++) {
-        has_claims = has_claims || demand_has_new_claims(&wants->items[w].demand);
+    bool has_topology = wants->topology.levels.count > 0;
+    result.is_fit = has_topology && fit_in_a_domain(core, &all, wants, &result);
+    if (!result.is_fit && !(has_topology && wants->topology.is_required)) {
+        result.is_fit = fit_anywhere(core, &promised, wants, &result);
+    } else if (!result.is_fit && !core->is_brief && !result.is_promised) {
+        explain_no_domain(core, &promised, wants, &result);
     }
-    struct trial anywhere = {.promised = &promised, .wants = wants};
-    result.is_fit = has_claims ? fit_one_node(core, &promised, wants, &result)
-                               : fit_trial(core, &anywhere, &result);
     if (!result.is_fit && !core->is_brief) {
         explain_short(core, &promised, wants, &result);
     }

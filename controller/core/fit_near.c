@@ -4,6 +4,7 @@
  * share no node with the candidate, nor with anybody that does, can neither take a place of its nor
  * lose one to it, so the worst case needn't be worked out for them. */
 #include "reach.h"
+#include "topology.h"
 
 #include <string.h>
 
@@ -15,6 +16,14 @@ static struct node_bits bits_of(struct core *core, const struct pod_demand *dema
 {
     struct node_bits reach = {.bits = ARENA_ARRAY(&core->scratch, uint64_t, words)};
     const struct reach *known = reach_of(core, demand);
+    if (known != NULL && demand->domain != NULL) {
+        struct node_indexes nodes = topology_nodes(core, demand->domain);
+        for (uint32_t i = 0; i < nodes.count; i++) {
+            uint32_t at = nodes.items[i];
+            reach.bits[at / 64] |= known->bits[at / 64] & (UINT64_C(1) << (at % 64));
+        }
+        return reach;
+    }
     if (known != NULL) {
         memcpy(reach.bits, known->bits, words * sizeof(uint64_t));
         return reach;

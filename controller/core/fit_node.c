@@ -3,6 +3,7 @@
  * A plan is a what-if: what is planned on a node or of a device counts only while its epoch is
  * core.plan_epoch, so that a new plan costs one increment. */
 #include "shadow.h"
+#include "topology.h"
 
 static bool has_flavor_labels(const struct pod_demand *demand, const struct node_state *node)
 {
@@ -54,6 +55,7 @@ static bool is_selected(const struct pod_demand *demand, const struct node_state
     const struct node_affinity *node_affinity = affinity == NULL ? NULL : affinity->node_affinity;
     return node_labels_contain(&demand->set->node_selector, labels) &&
            node_labels_contain(demand->node_selector, labels) &&
+           (demand->domain == NULL || node_labels_contain(&demand->domain->path, labels)) &&
            (node_affinity == NULL ||
             node_selector_matches(node_affinity->required, labels, node->name));
 }

@@ -1,5 +1,6 @@
 /* fit_promises.c - the gangs that were let go and whose pods are on their way: alike ones together,
  * as crowds. */
+#include "topology.h"
 #include "shadow.h"
 
 static void demand_add_flavor(const struct core *core, struct pod_demand *demand, struct str name)
@@ -16,6 +17,44 @@ static void demand_add_flavor(const struct core *core, struct pod_demand *demand
     demand->flavors[demand->flavor_count++] = flavor;
 }
 
+static bool has_pair(const struct string_map *map, const struct string_pair *pair)
+{
+    struct str value = string_map_find(map, pair->key);
+    return str_is_set(value) && str_eq(value, pair->value);
+}
+
+/* Nothing stands there but the template's own pairs, the flavors' labels and the domain's. */
+static bool is_implied(const struct string_map *selector, const struct pod_demand *demand)
+{
+    for (uint32_t i = 0; i < selector->count; i++) {
+        const struct string_pair *pair = &selector->items[i];
+        bool is_known = has_pair(&demand->set->node_selector, pair) ||
+                        (demand->domain != NULL && has_pair(&demand->domain->path, pair));
+        for (uint32_t f = 0; f < demand->flavor_count && !is_known; f++) {
+            is_known = has_pair(&demand->flavors[f]->spec.node_labels, pair);
+        }
+        if (!is_known) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* It counts only as far as the pods' selector holds them to it. */
+static const struct topology_domain *held_to(const struct gang *gang,
+                                             const struct string_map *selector)
+{
+    if (gang->domain == NULL || gang->state == GANG_RESERVED) {
+        return gang->domain; /* its pods aren't there yet, and will get it */
+    }
+    for (uint32_t l = 0; l < gang->domain->path.count; l++) {
+        if (!has_pair(selector, &gang->domain->path.items[l])) {
+            return NULL;
+        }
+    }
+    return gang->domain;
+}
+
 /* How the pods of an admitted gang look for their places: as its template stands on the Job. */
 static struct pod_demand promise_demand(struct core *core, const struct gang *gang,
                                         const struct pod_set *set,
@@ -30,6 +69,10 @@ static struct pod_demand promise_demand(struct core *core, const struct gang *ga
     }
     for (uint32_t i = 0; i < reserved->per_pod.count; i++) {
         demand_add_flavor(core, &demand, reserved->per_pod.items[i].flavor);
+    }
+    demand.domain = held_to(gang, demand.node_selector);
+    if (is_implied(demand.node_selector, &demand)) {
+        demand.node_selector = &set->node_selector; /* as those that wait ask for it */
     }
     return demand;
 }

@@ -6,9 +6,33 @@
  * are bound, which is a matter of moments. */
 #include "reach.h"
 #include "shadow.h"
+#include "topology.h"
+
+/* One of them has a domain: the nodes in question are few. */
+static bool share_a_node_of_a_domain(struct core *core, const struct pod_demand *a,
+                                     const struct pod_demand *b)
+{
+    if (a->domain != NULL && b->domain != NULL && topology_are_apart(a->domain, b->domain)) {
+        return false;
+    }
+    bool is_of_b =
+        a->domain == NULL || (b->domain != NULL && b->domain->path.count > a->domain->path.count);
+    struct node_indexes nodes = topology_nodes(core, is_of_b ? b->domain : a->domain);
+    for (uint32_t i = 0; i < nodes.count; i++) {
+        const struct node_state *node = core->node_index[nodes.items[i]];
+        if (node->object != NULL && node_exclusion(core, a, node) == EXCLUDED_COUNT &&
+            node_exclusion(core, b, node) == EXCLUDED_COUNT) {
+            return true;
+        }
+    }
+    return false;
+}
 
 static bool share_a_node(struct core *core, const struct pod_demand *a, const struct pod_demand *b)
 {
+    if (a->domain != NULL || b->domain != NULL) {
+        return share_a_node_of_a_domain(core, a, b);
+    }
     const struct reach *reach_a = reach_of(core, a);
     const struct reach *reach_b = reach_a == NULL ? NULL : reach_of(core, b);
     if (reach_b != NULL) {
@@ -202,7 +226,7 @@ static bool are_same_flavors(const struct pod_demand *a, const struct pod_demand
 
 static bool is_same_demand(const struct pod_demand *a, const struct pod_demand *b)
 {
-    if (!are_same_flavors(a, b)) {
+    if (a->domain != b->domain || !are_same_flavors(a, b)) {
         return false;
     }
     if (a->set->claim_count > 0 || b->set->claim_count > 0) {
@@ -215,7 +239,7 @@ bool fit_is_one_crowd(const struct core *core, const struct pod_demand *a,
                       const struct pod_demand *b)
 {
     if (a->set == b->set) {
-        return are_same_flavors(a, b);
+        return a->domain == b->domain && are_same_flavors(a, b);
     }
     /* Whom others keep off their nodes depends on the namespace and the labels. */
     bool is_apart = core->apart_pods > 0 || pod_set_keeps_apart(a->set);

@@ -1,5 +1,5 @@
 /* fit_verdict.c - the sentence for a gang that has quota, and no room. */
-#include "internal.h"
+#include "topology.h"
 
 static struct verdict say(enum reason reason, struct str message)
 {
@@ -154,6 +154,16 @@ static void tell_failing_selectors(struct core *core, const struct pod_set *set,
     }
 }
 
+/* One pod would find a place; all together don't. */
+static struct verdict together_verdict(struct core *core, const struct pod_set *set,
+                                       const struct fit_result *fit)
+{
+    if (fit->topology.is_never || fit->topology.is_short) {
+        return topology_verdict(core, &fit->topology);
+    }
+    return str_is_set(fit->short_of) ? short_of(core, fit) : misshapen(core, set, fit);
+}
+
 /* Nobody's pods on their way are in the way: it is something else. */
 static struct verdict lacking_verdict(struct core *core, const struct pod_set *set,
                                       const struct fit_result *fit)
@@ -174,7 +184,7 @@ static struct verdict lacking_verdict(struct core *core, const struct pod_set *s
     if (fit->is_never_together && !str_is_set(fit->pool_trouble)) {
         return never_together(core, fit);
     }
-    return str_is_set(fit->short_of) ? short_of(core, fit) : misshapen(core, set, fit);
+    return together_verdict(core, set, fit);
 }
 
 static struct verdict nearest_verdict(struct core *core, const struct pod_set *set,

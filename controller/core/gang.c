@@ -338,6 +338,7 @@ void gang_free(struct core *core, struct gang *gang)
     gang_dequeue(core, gang);
     core->reserved_count -= gang->state == GANG_RESERVED ? 1 : 0;
     ledger_release(core, gang);
+    gang_confine(gang, NULL);
     if (gang->is_in_unbound) {
         RB_REMOVE(gang_unbound_tree, &core->unbound, gang);
     }

@@ -234,6 +234,8 @@ struct shape_input {
     const struct shape_input_set *sets;
     uint32_t set_count;
     int64_t stated_runtime_ms;
+    struct str topology_key; /* absent: no domain is asked for */
+    bool is_topology_required;
 };
 
 /* Finds or makes it; counted in `users`. */
@@ -294,6 +296,7 @@ void ledger_assert(const struct core *core);
 struct set_choice {
     const struct resource_flavor *flavors[FLAVORS_PER_GANG_MAX];
     uint32_t flavor_count;
+    const struct topology_domain *domain; /* that all of them must go to; NULL: none */
     struct str pin; /* the hostname label that all of them must go to, absent: none */
 };
 
@@ -302,6 +305,7 @@ struct evaluation {
     struct reserve_request reserve;
     struct set_choice *sets; /* in the scratch arena; as the shape's sets */
     uint32_t set_count;
+    const struct topology_domain *domain; /* that all pods go to; NULL: none in particular */
     struct fit_result fit;
     bool has_fit;
     uint32_t level;                   /* of borrowing */
@@ -385,6 +389,14 @@ void gang_show(struct core *core, struct gang *gang); /* its Admission may have 
 void gang_reprioritize(struct core *core, struct gang *gang);
 void gang_free(struct core *core, struct gang *gang);
 bool gang_is_busy(const struct gang *gang); /* a write of ours isn't settled yet */
+/* gang_domain.c: its pods go, or will go, to that domain (NULL: anywhere). */
+void gang_confine(struct gang *gang, const struct topology_domain *domain);
+/* What the record on the Job says of it, once no write of ours is on its way. */
+void gang_read_domain(struct core *core, struct gang *gang);
+/* Of each pod set, for the record. In the scratch arena. */
+struct record_domain_list record_domains(struct core *core, const struct gang *gang);
+/* What the Job asks for; the trouble with it, absent: there is none. */
+struct str topology_read(struct core *core, const struct job *job, struct shape_input *input);
 void gangs_free(struct core *core);
 
 /* Reserves again what the record on the Job says, after a restart. */

@@ -120,24 +120,6 @@ static void read_priority(struct core *core, struct gang *gang, const struct job
     gang_reprioritize(core, gang);
 }
 
-/* What a Job may ask for and this version can't give: told, and not started on other terms. */
-static const char *const unsupported_annotations[] = {
-    "tallyman.dev/required-topology",
-};
-
-static struct str unsupported_trouble(struct core *core, const struct job *job)
-{
-    for (size_t i = 0; i < ARRAY_COUNT(unsupported_annotations); i++) {
-        if (str_is_set(job_annotation(job, unsupported_annotations[i]))) {
-            return arena_format(&core->scratch,
-                                "annotation %s is set, and this version of Tallyman doesn't act on "
-                                "it yet; without it the gang may be placed on any nodes",
-                                unsupported_annotations[i]);
-        }
-    }
-    return STR_NONE;
-}
-
 /* Whoever wrote hold=maybe wanted something: it isn't guessed, and nothing starts meanwhile. */
 static struct str flag_trouble(struct core *core, const struct job *job)
 {
@@ -166,8 +148,8 @@ static struct pod_spec plain_spec(const struct gang *gang, const struct gang_inp
     return spec;
 }
 
-static void read_shape(struct core *core, struct gang *gang, const struct gang_input *from,
-                       struct str queue_name)
+static void read_shape(struct core *core, struct gang *gang, const struct job *job,
+                       const struct gang_input *from, struct str queue_name)
 {
     struct shape_input_set *sets =
         ARENA_ARRAY(&core->scratch, struct shape_input_set, from->set_count);
@@ -182,6 +164,7 @@ static void read_shape(struct core *core, struct gang *gang, const struct gang_i
                                 .sets = sets,
                                 .set_count = from->set_count,
                                 .stated_runtime_ms = runtime_stated_ms(gang)};
+    (void)topology_read(core, job, &input);
     struct shape *shape = shape_use(core, &input);
     for (uint32_t s = 0; s < from->set_count; s++) {
         pod_set_meet_labels(&shape->sets[s], &from->sets[s].pod_template->meta.labels);
@@ -220,7 +203,8 @@ static void read_trouble(struct core *core, struct gang *gang, const struct job 
     struct str trouble = str_is_set(size_trouble) ? size_trouble : bad_grace;
     trouble = str_is_set(trouble) ? trouble : flag_trouble(core, job);
     trouble = str_is_set(trouble) ? trouble : runtime;
-    trouble = str_is_set(trouble) ? trouble : unsupported_trouble(core, job);
+    struct shape_input unused;
+    trouble = str_is_set(trouble) ? trouble : topology_read(core, job, &unused);
     str_drop(&gang->invalid);
     gang->invalid = str_own(trouble);
 }
@@ -278,6 +262,7 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
         gang_sets_forget_patch(gang);
         read_attempt(gang, job);
     }
+    gang_read_domain(core, gang);
     gang->checkpoint_ms = 0;
     (void)time_parse_rfc3339(job_annotation(job, ANNOTATION_CHECKPOINT), &gang->checkpoint_ms);
     gang->request_ms = 0;
@@ -289,7 +274,7 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     gang->is_size_pruned = is_size_pruned(gang, job);
     struct str label = read_label(core, gang, job);
     if (!str_is_empty(label)) {
-        read_shape(core, gang, &input, label);
+        read_shape(core, gang, job, &input, label);
     }
     read_priority(core, gang, job);
 }

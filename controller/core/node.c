@@ -131,6 +131,16 @@ static void node_health_changed(struct core *core, struct node_state *node)
     }
 }
 
+static const struct string_map no_labels;
+
+static void labels_change(struct core *core, const struct node_state *node,
+                          const struct string_map *now)
+{
+    const struct string_map *before =
+        node->object == NULL ? &no_labels : &node->object->meta.labels;
+    topology_labels_changed(core, before, now);
+}
+
 struct rc node_apply(struct core *core, const struct node *object, struct err *err)
 {
     for (uint32_t i = 0; i < object->status.allocatable.count; i++) {
@@ -154,6 +164,7 @@ struct rc node_apply(struct core *core, const struct node *object, struct err *e
         return RC_SUCCESS;
     }
     core->cost.nodes_visited++;
+    labels_change(core, node, &fresh->meta.labels);
     struct node_state before = *node;
     node->capacity = (struct vector){.items = NULL};
     node->object = fresh;
@@ -176,6 +187,7 @@ void node_deleted(struct core *core, const struct node *object)
         return;
     }
     core->cost.nodes_visited++;
+    labels_change(core, node, &no_labels);
     struct node_state before = *node;
     node->capacity = (struct vector){.items = NULL};
     node->object = NULL;

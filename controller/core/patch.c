@@ -1,5 +1,6 @@
 /* patch.c - the writes to a Job: one PATCH admits, one suspends, one puts back what was put in. */
 #include "check.h"
+#include "topology.h"
 
 #include <assert.h>
 
@@ -58,6 +59,9 @@ void patch_add_selector(struct arena *arena, struct template_patch *patch, struc
                         struct str value, uint32_t *capacity)
 {
     struct string_map *map = &patch->node_selector;
+    if (str_is_set(string_map_find(map, key))) {
+        return; /* a level's label may be a flavor's, too: the nodes have one value */
+    }
     map->items = arena_grow(arena, map->items, map->count, capacity, sizeof(struct string_pair));
     map->items[map->count++] = (struct string_pair){
         arena_copy_str(arena, key), str_is_set(value) ? arena_copy_str(arena, value) : STR_NONE};
@@ -113,6 +117,10 @@ void patch_add_directives(struct arena *arena, const struct pod_set *set,
         }
         adds_tolerations = adds_tolerations || flavor->tolerations.count > 0;
     }
+    for (uint32_t l = 0; choice->domain != NULL && l < choice->domain->path.count; l++) {
+        const struct string_pair *pair = &choice->domain->path.items[l];
+        patch_add_selector(arena, patch, pair->key, pair->value, &selector_capacity);
+    }
     if (str_is_set(choice->pin)) {
         patch_add_selector(arena, patch, STR(LABEL_HOSTNAME), choice->pin, &selector_capacity);
     }
@@ -163,6 +171,7 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
     gang->told_ready_pods = 0;
     gang->told_ready_ms = core->now_ms;
     ledger_reserve(core, gang, &evaluation->reserve);
+    gang_confine(gang, evaluation->domain);
     struct effect *effect = patch_new(core, gang, PATCH_ADMIT);
     struct job_patch *patch = &effect->patch;
     patch->suspend = (struct opt_bool){true, false};

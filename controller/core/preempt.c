@@ -24,6 +24,7 @@ bool preempt_can_help(enum reason reason)
     case REASON_COHORT_EXHAUSTED:
     case REASON_NODES_FULL:
     case REASON_NODE_SHAPE:
+    case REASON_TOPOLOGY_UNSATISFIED:
     case REASON_DEVICES_EXHAUSTED:
     case REASON_DEVICES_UNHEALTHY:
         return true;
@@ -48,6 +49,7 @@ static void reserve_for(struct core *core, struct gang *gang, const struct victi
     gang_dequeue(core, gang);
     gang->admitted_ms = core->now_ms;
     ledger_reserve(core, gang, &evaluation->reserve);
+    gang_confine(gang, evaluation->domain);
     gang->reserved_shape = gang->shape;
     gang->reserved_combination = evaluation->combination;
     gang->reserved_level = evaluation->level;
@@ -126,6 +128,7 @@ void preempt_abort(struct core *core, struct gang *gang)
     preempt_let_go(core, gang);
     preempt_forget_why(gang);
     ledger_release(core, gang);
+    gang_confine(gang, NULL);
     gang->reserved_shape = NULL;
     gang_set_state(core, gang, GANG_PENDING, "PreemptionEnded");
     gang_mark_unbound(core, gang);

@@ -1,6 +1,7 @@
 /* reach.c - see reach.h. Maxima are kept as in a segment tree: node 1 is the root, the children of
  * i are 2i and 2i+1, the leaves stand in the order of the nodes' names. */
 #include "reach.h"
+#include "topology.h"
 
 #include <string.h>
 
@@ -70,12 +71,14 @@ void reaches_forget(struct core *core)
     HASH_ITER (hh, core->reaches, reach, next) {
         reach_free(core, reach);
     }
+    topology_forget(core);
     mem_free(core->node_index);
     core->node_index = NULL;
 }
 
 void reaches_forget_profile(struct core *core, const struct device_profile *profile)
 {
+    topology_rooms_forget(core);
     struct reach *reach;
     struct reach *next;
     HASH_ITER (hh, core->reaches, reach, next) {
@@ -88,9 +91,12 @@ void reaches_forget_profile(struct core *core, const struct device_profile *prof
     }
 }
 
-static void index_nodes(struct core *core)
+void nodes_index(struct core *core)
 {
     uint32_t count = 0;
+    if (core->node_index != NULL) {
+        return;
+    }
     core->node_index = mem_zalloc((HASH_COUNT(core->nodes) + 1) * sizeof(struct node_state *));
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
@@ -330,20 +336,20 @@ struct reach *reach_of(struct core *core, const struct pod_demand *demand)
         !str_is_set(demand->set->place_key)) {
         return NULL;
     }
-    if (core->node_index == NULL) {
-        index_nodes(core);
-    }
+    nodes_index(core);
+    struct pod_demand anywhere = *demand;
+    anywhere.domain = NULL;
     struct str key = reach_key(core, demand);
     struct reach *reach = NULL;
     HASH_FIND(hh, core->reaches, key.ptr, (unsigned)key.len, reach);
     if (reach == NULL) {
         reach = reach_new(core, key);
         for (uint32_t i = 0; i < reach->node_count; i++) {
-            read_exclusion(core, reach, demand, i);
+            read_exclusion(core, reach, &anywhere, i);
         }
         reach->synced_at = core->node_changes;
     } else {
-        reach_sync(core, reach, demand);
+        reach_sync(core, reach, &anywhere);
     }
     reach->used_at = ++core->reach_uses;
     return reach;
@@ -386,6 +392,11 @@ static bool may_be_below(const struct reach *reach, const struct reach_needs *ne
     }
     return needs->count > 0 || at < reach->leaves ||
            reach->exclusions[at - reach->leaves] == EXCLUDED_COUNT;
+}
+
+bool reach_has(const struct reach *reach, const struct reach_needs *needs, uint32_t index)
+{
+    return may_be_below(reach, needs, reach->leaves + index);
 }
 
 static uint32_t find_below(const struct reach *reach, const struct reach_needs *needs, uint32_t at,

@@ -67,5 +67,7 @@ struct node_state *reach_next(const struct core *core, const struct reach *reach
 /* The column of a resource, or of a profile's devices; NULL: there are too many columns. */
 struct reach_column *reach_column_of(struct core *core, struct reach *reach, struct str resource,
                                      struct device_profile *profile);
+/* Whether that node has enough of each. */
+bool reach_has(const struct reach *reach, const struct reach_needs *needs, uint32_t index);
 /* Fills in what there is, used or not. */
 void reach_measure_capacity(struct core *core, struct reach *reach, struct reach_column *column);

@@ -92,6 +92,7 @@ struct str record_text(struct core *core, struct gang *gang, const struct evalua
         .at = {true, core->now_ms},
         .priority = {true, gang->priority},
         .pod_sets = {.items = sets, .count = shape->set_count},
+        .topology = record_domains(core, gang),
         .restore = shape->set_count > 1 ? NULL : restore_of(core, &shape->sets[0])};
     if (gang->check != NULL) {
         record.request = request_name(&core->scratch, gang->name, gang->uid, gang->check->attempt);

@@ -16,7 +16,7 @@ static int64_t *room_now(struct core *core, const struct pod_demand *demand, int
 {
     int64_t *limits = ARENA_ARRAY(&core->scratch, int64_t, HASH_COUNT(core->nodes) + 1);
     fit_plan_new(core);
-    struct reach *reach = reach_of(core, demand);
+    struct reach *reach = demand->domain != NULL ? NULL : reach_of(core, demand);
     if (reach != NULL) {
         struct reach_needs needs;
         reach_find_needs(core, reach, demand, &needs);

@@ -14,6 +14,10 @@ static struct str shape_key(struct core *core, const struct shape_input *input)
     if (input->stated_runtime_ms != 0) { /* a shorter one may go before where others can't */
         text_addf(&text, " %lldms", (long long)input->stated_runtime_ms);
     }
+    if (str_is_set(input->topology_key)) {
+        text_addf(&text, " %s " STR_FMT, input->is_topology_required ? "in one" : "maybe in one",
+                  STR_ARG(input->topology_key));
+    }
     for (uint32_t s = 0; s < input->set_count; s++) {
         const struct shape_input_set *set = &input->sets[s];
         struct json_writer *writer = json_writer_new();
@@ -53,6 +57,8 @@ struct shape *shape_use(struct core *core, const struct shape_input *input)
         shape->namespace_name = str_own(input->namespace_name);
         shape_add_sets(shape, input);
         shape->stated_runtime_ms = input->stated_runtime_ms;
+        shape->topology_key = str_own(input->topology_key);
+        shape->is_topology_required = input->is_topology_required;
         RB_INIT(&shape->gangs);
         shape->next_in_queue = input->queue->shapes;
         input->queue->shapes = shape;
@@ -141,6 +147,7 @@ void shape_drop(struct core *core, struct shape *shape)
     evidence_drop(&shape->evidence);
     advice_drop(shape->advice);
     str_drop(&shape->key);
+    str_drop(&shape->topology_key);
     str_drop(&shape->namespace_name);
     mem_free(shape);
 }

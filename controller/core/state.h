@@ -12,23 +12,25 @@
 
 #include "tallyman/api/pod_request.h"
 
-#define LABEL_QUEUE                 "tallyman.dev/queue"
-#define LABEL_CONTROLLER_UID        "batch.kubernetes.io/controller-uid"
-#define LABEL_DEFAULT_QUEUE         "tallyman.dev/default-queue"
-#define LABEL_PRIORITY_CLASS        "tallyman.dev/priority-class"
-#define LABEL_POD_SET               "tallyman.dev/pod-set" /* absent: the first set's */
-#define ANNOTATION_ADMISSION        "tallyman.dev/admission"
-#define ANNOTATION_SUSPENDED        "tallyman.dev/suspended"
-#define ANNOTATION_HOLD             "tallyman.dev/hold"
-#define ANNOTATION_PARTIAL          "tallyman.dev/partial"
-#define ANNOTATION_CHECKPOINT       "tallyman.dev/last-checkpoint"
-#define ANNOTATION_MIN_COUNT_SOURCE "tallyman.dev/min-count-source"
-#define KEY_STOP_POLICY             "tallyman.dev/stop-policy"
-#define LABEL_HOSTNAME              "kubernetes.io/hostname"
-#define QUEUE_FINALIZER             "tallyman.dev/in-use"
-#define FLAVOR_DEFAULT              "default"
-#define RESOURCE_PODS               "pods"
-#define POD_SET_MAIN                "main" /* the only set of a Job */
+#define LABEL_QUEUE                   "tallyman.dev/queue"
+#define LABEL_CONTROLLER_UID          "batch.kubernetes.io/controller-uid"
+#define LABEL_DEFAULT_QUEUE           "tallyman.dev/default-queue"
+#define LABEL_PRIORITY_CLASS          "tallyman.dev/priority-class"
+#define LABEL_POD_SET                 "tallyman.dev/pod-set" /* absent: the first set's */
+#define ANNOTATION_ADMISSION          "tallyman.dev/admission"
+#define ANNOTATION_SUSPENDED          "tallyman.dev/suspended"
+#define ANNOTATION_HOLD               "tallyman.dev/hold"
+#define ANNOTATION_PARTIAL            "tallyman.dev/partial"
+#define ANNOTATION_CHECKPOINT         "tallyman.dev/last-checkpoint"
+#define ANNOTATION_MIN_COUNT_SOURCE   "tallyman.dev/min-count-source"
+#define ANNOTATION_REQUIRED_TOPOLOGY  "tallyman.dev/required-topology"
+#define ANNOTATION_PREFERRED_TOPOLOGY "tallyman.dev/preferred-topology"
+#define KEY_STOP_POLICY               "tallyman.dev/stop-policy"
+#define LABEL_HOSTNAME                "kubernetes.io/hostname"
+#define QUEUE_FINALIZER               "tallyman.dev/in-use"
+#define FLAVOR_DEFAULT                "default"
+#define RESOURCE_PODS                 "pods"
+#define POD_SET_MAIN                  "main" /* the only set of a Job */
 
 #define ADMISSION_ID_BIT (1ull << 62)
 
@@ -41,6 +43,9 @@ struct gang;
 struct shape;
 struct order_node;
 struct reach;
+struct topology_domain;
+struct topology_tree;
+struct topology_room;
 struct bookings;
 struct gang_input;
 struct check;
@@ -183,8 +188,10 @@ struct shape {
     struct str namespace_name; /* owned */
     struct pod_set *sets;      /* owned; 1 to POD_SETS_MAX, in the order of the gang's object */
     uint32_t set_count;
-    int64_t stated_runtime_ms;    /* of each of its gangs; see runtime_stated_ms() */
-    struct gang_size size;        /* of all sets together */
+    int64_t stated_runtime_ms; /* of each of its gangs; see runtime_stated_ms() */
+    struct str topology_key;   /* owned; the label of the level that is asked for, absent: none */
+    bool is_topology_required; /* else it is preferred */
+    struct gang_size size;     /* of all sets together */
     struct shape_gang_tree gangs; /* that wait, in queue order */
     uint32_t users;               /* gangs of any state */
     uint64_t judged_in;           /* the pass of its last evaluation */
@@ -293,6 +300,7 @@ struct gang {
     int64_t promised_pods;           /* as last marked; see gang_mark_unbound() */
     int64_t promise_settled_pods;    /* settled_pods then */
     struct reservation *reservation; /* owned; NULL: holds nothing */
+    struct topology_domain *domain;  /* that its pods are confined to, a use of it; NULL: none */
     int64_t admitted_ms;             /* the record's `at` */
     bool is_out;                     /* a what-if has taken it out */
     const char *stop_cause;          /* static; of our last suspension, NULL: none */
@@ -434,13 +442,18 @@ struct core {
     struct quota_node *active_roots; /* of trees with such queues; list by next_active */
     bool is_tree_stale;              /* the trees of quota have to be linked anew */
     uint64_t plan_epoch;
-    struct node_state *planned_nodes; /* that the plan has opened; list by next_planned */
-    struct reach *reaches;            /* reach.h */
-    struct node_state **node_index;   /* owned; by name; NULL: to be made anew */
-    struct node_state *newest_node;   /* the last that changed; list by older */
-    uint64_t object_changed_at;       /* the last change of a Node or of its list of devices */
-    uint32_t apart_pods;              /* pods with a required podAntiAffinity */
-    bool plan_stays_local;            /* the plan leaves out devices that no node owns */
+    struct node_state *planned_nodes;         /* that the plan has opened; list by next_planned */
+    struct reach *reaches;                    /* reach.h */
+    struct node_state **node_index;           /* owned; by name; NULL: to be made anew */
+    struct node_state *newest_node;           /* the last that changed; list by older */
+    struct topology_domain *topology_domains; /* topology.h */
+    uint32_t topology_domains_limit;
+    struct topology_tree *topology_trees;
+    struct topology_room *topology_rooms;
+    uint64_t topology_serial;
+    uint64_t object_changed_at; /* the last change of a Node or of its list of devices */
+    uint32_t apart_pods;        /* pods with a required podAntiAffinity */
+    bool plan_stays_local;      /* the plan leaves out devices that no node owns */
     bool is_what_if;
     uint32_t level_cap;        /* fewer pods of a partial gang before borrowing from further up */
     bool is_brief;             /* an evaluation only says whether: no sentence, no figures */

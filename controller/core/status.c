@@ -192,7 +192,6 @@ static bool flavor_content(struct core *core, struct str name, struct arena *are
     const struct resource_flavor *object = flavor->object;
     struct text text;
     text_init(&text, arena, 300);
-    name_field(&text, object->spec.topology != NULL, "topology");
     name_field(&text, object->spec.health != NULL, "health");
     name_field(&text, object->spec.cost_rates.count > 0, "costRates");
     struct resource_flavor *content = &ret_content->flavor;

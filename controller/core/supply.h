@@ -209,6 +209,10 @@ void node_touch(struct core *core, struct node_state *node);
 void node_touch_object(struct core *core, struct node_state *node);
 void node_touch_drop(struct core *core, struct node_state *node); /* before it is freed */
 void reaches_forget(struct core *core); /* other nodes, or another flavor */
+void nodes_index(struct core *core);    /* fills core.node_index, if it isn't */
+/* A node's labels are others now: topology.h. */
+void topology_labels_changed(struct core *core, const struct string_map *before,
+                             const struct string_map *now);
 void reaches_forget_profile(struct core *core, const struct device_profile *profile);
 /* Which nodes the set's pods may use by their own template, as text; in the scratch arena. */
 struct str pod_set_place_key(struct core *core, const struct pod_set *set);

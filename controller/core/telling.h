@@ -33,6 +33,9 @@ bool advice_is_possible(enum reason reason);
 /* Changes that would start the gang now; NULL: there is nothing to try for that reason, or it
  * wasn't tried. Refreshes the shape's evidence. Only between two steps. Borrowed from the shape. */
 const struct advice *advise(struct core *core, struct gang *gang, enum reason reason);
+/* advise_topology.c: its sentence and its command. */
+void advice_fill_topology(const struct gang *gang, const struct advice_item *item,
+                          struct arena *arena, struct explanation_action *action);
 /* `list` has room for ADVICE_ITEMS_MAX more. */
 void advice_fill(const struct gang *gang, const struct advice *advice, struct arena *arena,
                  struct explanation_action_list *list);

@@ -28,8 +28,18 @@ struct flavor_note {
 
 #define FLAVOR_NOTES_MAX 8
 
+/* The domains of the level that was asked for, and why none will do. */
+struct topology_note {
+    struct str level;   /* owned; the label, absent: topology isn't what is short */
+    uint32_t total;     /* the sum of the three */
+    uint32_t unusable;  /* without a node that the pods may use */
+    uint32_t too_small; /* even when empty */
+    uint32_t full;      /* with too little room now */
+};
+
 /* What the last evaluation saw, for the explanation. */
 struct evidence {
+    struct topology_note topology;
     struct flavor_note flavors[FLAVOR_NOTES_MAX];
     uint32_t flavor_count;
     uint32_t nodes_total; /* 0: no node was looked at */
@@ -46,6 +56,8 @@ enum advice_kind {
     ADVICE_OTHER_FLAVOR,
     ADVICE_WIDER_SELECTOR,
     ADVICE_SHORTER_RUN,
+    ADVICE_TOPOLOGY_PREFERRED,
+    ADVICE_NO_TOPOLOGY,
 };
 
 /* A change that would start the gang now: it has been tried. */
@@ -53,7 +65,7 @@ struct advice_item {
     enum advice_kind kind;
     int64_t count;    /* ADVICE_FEWER_PODS: pods; ADVICE_SHORTER_RUN: minutes */
     struct str patch; /* owned; members of a nodeSelector as JSON */
-    struct str what;  /* owned; the flavor, or "key=value" of the selector */
+    struct str what;  /* owned; the flavor, "key=value" of the selector, or the topology's label */
 };
 
 #define ADVICE_ITEMS_MAX 4

@@ -57,6 +57,10 @@ static void put_pod_sets(struct json_writer *writer, const struct decided_gang *
             json_key(writer, "nodeSelector");
             put_map(writer, &set->node_selector);
         }
+        if (set->domain.count > 0) {
+            json_key(writer, "topology");
+            put_map(writer, &set->domain);
+        }
         json_object_end(writer);
     }
     json_array_end(writer);

@@ -31,7 +31,12 @@ static void annotate(struct scenario *s, const char *job, char *words)
 {
     for (char *word = strtok(words, " "); word != NULL; word = strtok(NULL, " ")) {
         char *equals = strchr(word, '=');
-        assert_non_null(equals);
+        if (equals == NULL) {
+            assert_int_equal(word[strlen(word) - 1], '-');
+            word[strlen(word) - 1] = '\0';
+            map_remove(&scenario_job(s, job)->meta.annotations, str_from_c(word));
+            continue;
+        }
         *equals = '\0';
         map_set(s, &scenario_job(s, job)->meta.annotations,
                 arena_copy_str(&s->arena, str_from_c(word)),
@@ -342,6 +347,46 @@ static void the_time_of_the_numbers_is_told_and_costs_no_write(void **state)
     check_i64(explanation_of(s, "second")->as_of.ms, told_ms);
 }
 
+/* Room for four in no rack, and in the zone. */
+static void given_half_full_racks(struct scenario *s)
+{
+    given_flavor(s, "default", "level=zone level=rack");
+    given_node(s, "n1", "cpu=4 label=zone:a label=rack:r1");
+    given_node(s, "n2", "cpu=4 label=zone:a label=rack:r2");
+    given_pod(s, "f1", "n1", "cpu=2");
+    given_pod(s, "f2", "n2", "cpu=1");
+    given_queue(s, "team-a", "cpu=64");
+}
+
+static void topology_that_is_preferred_instead(void **state)
+{
+    struct scenario *s = *state;
+    given_half_full_racks(s);
+    given_job(s, "four", "team-a", "pods=4 cpu=1 required=rack");
+    expect_state(s, "four", "Pending TopologyUnsatisfied");
+    assert_non_null(strstr(command_of(s, "four", 0), "min-count=3")); /* those that r2 holds */
+    const char *command = command_of(s, "four", 1);
+    check_str(str_from_c(command), "kubectl annotate --overwrite job four -n ml "
+                                   "tallyman.dev/required-topology- "
+                                   "tallyman.dev/preferred-topology=rack");
+    carry_out(s, "four", command);
+    expect_state(s, "four", "Admitted");
+}
+
+/* The label is no level at all: without it the gang starts. */
+static void topology_that_is_none(void **state)
+{
+    struct scenario *s = *state;
+    given_half_full_racks(s);
+    given_job(s, "two", "team-a", "pods=2 cpu=1 preferred=rak");
+    expect_state(s, "two", "Pending NoMatchingFlavor");
+    const char *command = command_of(s, "two", 0);
+    check_str(str_from_c(command),
+              "kubectl annotate --overwrite job two -n ml tallyman.dev/preferred-topology-");
+    carry_out(s, "two", command);
+    expect_state(s, "two", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +404,8 @@ int main(void)
         scenario_test(reasons_that_have_passed_are_kept),
         scenario_test(a_victim_is_told_what_it_lost),
         scenario_test(the_time_of_the_numbers_is_told_and_costs_no_write),
+        scenario_test(topology_that_is_preferred_instead),
+        scenario_test(topology_that_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

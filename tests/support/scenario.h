@@ -53,7 +53,7 @@ void scenario_start(struct scenario *s);
  * (namespaceSelector). Given again, it becomes so. */
 void given_queue(struct scenario *s, const char *name, const char *options);
 void quota_becomes(struct scenario *s, const char *name, const char *options);
-/* label=K:V taint=K:EFFECT (nodeTaints) toleration=K */
+/* label=K:V taint=K:EFFECT (nodeTaints) toleration=K level=K (of the topology, widest first) */
 void given_flavor(struct scenario *s, const char *name, const char *options);
 /* "cpu=8 memory=… pods=110 nvidia.com/gpu=4 label=K:V taint=K:EFFECT ready=False cordoned=true" */
 void given_node(struct scenario *s, const char *name, const char *options);
@@ -67,8 +67,8 @@ void given_priority_class(struct scenario *s, const char *name, int value);
 void given_namespace(struct scenario *s, const char *name, const char *labels); /* "K:V" or "" */
 /* pods= cpu= min= partial=true hold=true claim= template= selector=K:V toleration=K priority=
  * parallelism= completions= limit-cpu= runtime= created=MS running=true (not suspended)
- * max-runtime= (annotation) deadline= (activeDeadlineSeconds) and resource names. Queue "": no
- * label. */
+ * max-runtime= required= preferred= (annotations) deadline= (activeDeadlineSeconds) and resource
+ * names. Queue "": no label. */
 void given_job(struct scenario *s, const char *name, const char *queue, const char *options);
 /* The same with the pod template's spec as JSON. */
 void given_job_spec(struct scenario *s, const char *name, const char *queue, const char *options,

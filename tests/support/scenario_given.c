@@ -265,11 +265,14 @@ void given_flavor(struct scenario *s, const char *name, const char *options)
     struct text labels = list_text(s);
     struct text taints = list_text(s);
     struct text tolerations = list_text(s);
+    struct text levels = list_text(s);
     struct str key;
     struct str value;
     while (next_option(&options, &key, &value)) {
         if (str_eq_c(key, "label")) {
             add_pair(&labels, value);
+        } else if (str_eq_c(key, "level")) {
+            text_addf(&levels, "%s\"" STR_FMT "\"", levels.len == 0 ? "" : ",", STR_ARG(value));
         } else if (str_eq_c(key, "taint")) {
             add_taint(&taints, value);
         } else if (str_eq_c(key, "toleration")) {
@@ -281,9 +284,11 @@ void given_flavor(struct scenario *s, const char *name, const char *options)
     given_json(s, KIND_RESOURCE_FLAVOR,
                make(s,
                     "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"nodeLabels\":{" STR_FMT
-                    "},\"nodeTaints\":[" STR_FMT "],\"tolerations\":[" STR_FMT "]}}",
+                    "},\"nodeTaints\":[" STR_FMT "],\"tolerations\":[" STR_FMT "]%s" STR_FMT "%s}}",
                     name, STR_ARG(text_str(&labels)), STR_ARG(text_str(&taints)),
-                    STR_ARG(text_str(&tolerations)))
+                    STR_ARG(text_str(&tolerations)),
+                    levels.len == 0 ? "" : ",\"topology\":{\"levels\":[",
+                    STR_ARG(text_str(&levels)), levels.len == 0 ? "" : "]}")
                    .ptr);
 }
 

@@ -56,6 +56,8 @@ static bool job_annotation_option(struct job_text *text, struct str key, struct 
     static const char *const names[][2] = {{"min", "tallyman.dev/min-count"},
                                            {"partial", "tallyman.dev/partial"},
                                            {"hold", "tallyman.dev/hold"},
+                                           {"required", "tallyman.dev/required-topology"},
+                                           {"preferred", "tallyman.dev/preferred-topology"},
                                            {"max-runtime", "tallyman.dev/max-runtime"}};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (str_eq_c(key, names[i][0])) {

@@ -222,6 +222,28 @@ struct record_pod_set_list {
     uint32_t count;
 };
 
+/* The label values of one topology level that a pod set's nodes have: one. */
+struct record_level {
+    struct str key; /* the node label */
+    struct str_list values;
+};
+
+struct record_level_list {
+    struct record_level *items;
+    uint32_t count;
+};
+
+/* The domain that all pods of a set go to: its levels from the widest to the one that was asked. */
+struct record_domain {
+    struct str key; /* the pod set's name */
+    struct record_level_list levels;
+};
+
+struct record_domain_list {
+    struct record_domain *items;
+    uint32_t count;
+};
+
 /* Annotation tallyman.dev/admission: the Job has been admitted, so, and this is put back later. */
 struct admission_record {
     struct str queue;
@@ -229,6 +251,7 @@ struct admission_record {
     struct opt_int priority;
     struct record_pod_set_list pod_sets;
     struct str request; /* the ProvisioningRequest that its pods use; absent: none */
+    struct record_domain_list topology; /* of each pod set that has a domain */
     struct record_restore *restore;
 };
 

@@ -79,3 +79,5 @@ bool toleration_tolerates(const struct toleration *toleration, const struct tain
  */
 const struct taint *taints_find_untolerated(const struct taint_list *taints,
                                             const struct toleration_list *tolerations);
+/* "rack" or "example.com/rack", as the API server takes it. */
+bool label_key_is_valid(struct str key);

@@ -175,6 +175,11 @@
 /* core: health */
 #define NODE_SETTLING_MS (5 * 60 * 1000) /* a new Node comes up: no recovery */
 
+/* core: topology */
+#define TOPOLOGY_LEVELS_MAX 16  /* of a flavor */
+#define TOPOLOGY_TRIALS_MAX 256 /* domains that a gang's pods are placed in, for one judgement */
+#define TOPOLOGY_UNSAFE_MAX 8   /* of these, where others may take the places */
+
 /* api: counting */
 #define POD_RESOURCES_MAX 128 /* different resources that one pod may name */
 

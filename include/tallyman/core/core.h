@@ -193,7 +193,8 @@ struct decided_pod_set {
     int64_t count;
     struct string_map flavors; /* resource -> flavor */
     struct string_map
-        node_selector; /* that the admission writes into its pods; DECISION_ADMIT only */
+        node_selector;        /* that the admission writes into its pods; DECISION_ADMIT only */
+    struct string_map domain; /* label -> value, the widest level first; empty: none */
 };
 
 struct decided_gang {
