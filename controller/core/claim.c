@@ -141,6 +141,7 @@ static void claim_replace(struct core *core, struct claim_state *claim,
                            object->status.reserved_for.count < old->status.reserved_for.count;
     bool is_changed = was_there != (object != NULL) || was_allocated != claim_is_allocated(claim) ||
                       has_fewer_users;
+    drift_claim(core, claim);
     if (is_changed && claim->users > 0) {
         claim_tell_shapes(core, claim);
     }

@@ -116,6 +116,7 @@ static void become_ready(struct core *core)
         gang_pods_changed(core, gang);
         gang = next;
     }
+    drift_start(core);
     checks_restore(core);
     preempt_restore(core);
     core->has_restored = true;

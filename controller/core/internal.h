@@ -272,6 +272,14 @@ void ledger_resize(struct core *core, struct gang *gang, struct reserved_set *se
 void ledger_release(struct core *core, struct gang *gang);
 /* account_of() tells otherwise now: what is charged moves with it. */
 void ledger_rename(struct core *core);
+/* Nobody is charged for a claim that isn't there; who was, or is now, NULL: nothing has changed. */
+struct gang *ledger_set_void(struct core *core, struct str claim_key, bool is_void);
+/* All holders would pay so much of it at least; who pays more now, or NULL. */
+struct gang *ledger_raise_claim(struct core *core, struct str claim_key, struct str resource,
+                                int64_t amount);
+/* What a pod of the gang is charged beyond its share becomes `now`, which is copied. */
+void ledger_set_surplus(struct core *core, struct gang *gang, struct charge_list *surplus,
+                        const struct charge_list *now);
 /* The resource as the pods ask for it. */
 struct str charge_asked(const struct charge *charge);
 /* The gang that is charged for the claim, or NULL. */
@@ -289,6 +297,19 @@ struct str reservation_text(const struct core *core, const struct gang *gang, st
                             bool is_devices);
 bool resource_is_device(struct str resource);
 void ledger_assert(const struct core *core);
+
+/* -- drift.c: the ledger against the cluster's claims --------------------------------------------
+ */
+
+/* After the pod's claims, or what its gang holds, have changed. */
+void drift_pod(struct core *core, struct pod_state *pod);
+void drift_forget_pod(struct core *core, struct pod_state *pod); /* before it leaves its gang */
+void drift_gang(struct core *core, struct gang *gang);           /* all its pods */
+void drift_forget_gang(struct core *core, struct gang *gang);    /* before it holds nothing */
+void drift_claim(struct core *core, const struct claim_state *claim); /* it has changed, or gone */
+/* On which flavor the gang is, or would be, charged for devices of the class; absent: on none. */
+struct str drift_flavor(const struct gang *gang, struct str class_name);
+void drift_start(struct core *core); /* all has been listed */
 
 /* -- evaluate.c: quota, flavor and room together ---------------------------------------------- */
 

@@ -71,7 +71,7 @@ static struct held_claim *held_find(const struct core *core, struct str key)
 struct gang *ledger_claim_payer(const struct core *core, struct str claim_key)
 {
     struct held_claim *held = held_find(core, claim_key);
-    return held == NULL ? NULL : held->holders->gang;
+    return held == NULL || held->is_void ? NULL : held->holders->gang;
 }
 
 static void hold_pay(struct core *core, struct claim_hold *hold, int64_t sign)
@@ -96,7 +96,7 @@ static void hold_join(struct core *core, struct claim_hold *hold)
     }
     hold->next_holder = *link;
     *link = hold;
-    if (held->holders == hold) {
+    if (held->holders == hold && !held->is_void) {
         hold_pay(core, payer, -1);
         hold_pay(core, hold, 1);
     }
@@ -112,7 +112,7 @@ static void hold_leave(struct core *core, struct claim_hold *hold)
         link = &(*link)->next_holder;
     }
     *link = hold->next_holder;
-    if (was_payer) {
+    if (was_payer && !held->is_void) {
         hold_pay(core, hold, -1);
         hold_pay(core, held->holders, 1);
     }
@@ -121,6 +121,74 @@ static void hold_leave(struct core *core, struct claim_hold *hold)
         str_drop(&held->key);
         mem_free(held);
     }
+}
+
+struct gang *ledger_set_void(struct core *core, struct str claim_key, bool is_void)
+{
+    struct held_claim *held = held_find(core, claim_key);
+    if (held == NULL || held->is_void == is_void) {
+        return NULL;
+    }
+    held->is_void = is_void;
+    hold_pay(core, held->holders, is_void ? -1 : 1);
+    return held->holders->gang;
+}
+
+/* Adds so much to what the hold would pay; absent flavor: its queue doesn't ration the resource. */
+static void hold_raise(struct core *core, struct claim_hold *hold, const struct charge *more,
+                       bool is_payer)
+{
+    const struct charge_list only = {.items = (struct charge *)(uintptr_t)more, .count = 1};
+    struct charge_list old = hold->charges;
+    struct charge_list all = {.items = ARENA_ARRAY(&core->scratch, struct charge, old.count + 1)};
+    for (uint32_t i = 0; i < old.count; i++) {
+        all.items[all.count++] = old.items[i];
+    }
+    all.items[all.count++] = *more;
+    hold->charges = charges_own(&all);
+    charges_free(&old);
+    if (is_payer) {
+        charges_apply(core, hold->gang, hold->gang->reservation->queue, &only, 1);
+    }
+}
+
+struct gang *ledger_raise_claim(struct core *core, struct str claim_key, struct str resource,
+                                int64_t amount)
+{
+    struct held_claim *held = held_find(core, claim_key);
+    struct gang *raised = NULL;
+    for (struct claim_hold *hold = held == NULL ? NULL : held->holders; hold != NULL;
+         hold = hold->next_holder) {
+        int64_t charged = 0;
+        for (uint32_t i = 0; i < hold->charges.count; i++) {
+            bool is_of = str_eq(hold->charges.items[i].resource, resource);
+            charged = sat_add(charged, is_of ? hold->charges.items[i].amount : 0);
+        }
+        struct charge more = {.flavor = drift_flavor(hold->gang, resource),
+                              .resource = resource,
+                              .amount = amount - charged};
+        bool is_payer = hold == held->holders && !held->is_void;
+        if (more.amount > 0 && str_is_set(more.flavor)) {
+            hold_raise(core, hold, &more, is_payer);
+            raised = is_payer ? hold->gang : raised;
+        }
+    }
+    return raised;
+}
+
+void ledger_set_surplus(struct core *core, struct gang *gang, struct charge_list *surplus,
+                        const struct charge_list *now)
+{
+    struct queue_state *queue = gang->reservation->queue;
+    gang->surplus_pods -= surplus->count > 0 ? 1 : 0;
+    charges_apply(core, gang, queue, surplus, -1);
+    charges_free(surplus);
+    if (now->count > 0) {
+        *surplus = charges_own(now);
+        charges_apply(core, gang, queue, surplus, 1);
+        gang->surplus_pods++;
+    }
+    bookings_move(core);
 }
 
 void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_request *request)
@@ -151,6 +219,7 @@ void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_r
         hold->gang = gang;
         hold_join(core, hold);
     }
+    drift_gang(core, gang);
 }
 
 void ledger_resize(struct core *core, struct gang *gang, struct reserved_set *set, int64_t count)
@@ -182,6 +251,7 @@ void ledger_release(struct core *core, struct gang *gang)
         return;
     }
     bookings_move(core);
+    drift_forget_gang(core, gang);
     for (uint32_t i = 0; i < reservation->claim_count; i++) {
         hold_leave(core, &reservation->claims[i]);
         str_drop(&reservation->claims[i].key);
@@ -322,9 +392,14 @@ static void totals_add(struct resource_total *totals, uint32_t *count,
     }
 }
 
-static uint32_t charges_in(const struct reservation *reservation)
+static uint32_t charges_in(const struct gang *gang)
 {
+    const struct reservation *reservation = gang->reservation;
     uint32_t count = 0;
+    for (const struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang->pods->pods;
+         pod != NULL; pod = pod->next_in_group) {
+        count += pod->surplus.count;
+    }
     for (uint32_t i = 0; i < reservation->set_count; i++) {
         count += reservation->sets[i].per_pod.count;
     }
@@ -338,8 +413,7 @@ struct str reservation_text(const struct core *core, const struct gang *gang, st
                             bool is_devices)
 {
     const struct reservation *reservation = gang->reservation;
-    struct resource_total *totals =
-        ARENA_ARRAY(arena, struct resource_total, charges_in(reservation) + 1);
+    struct resource_total *totals = ARENA_ARRAY(arena, struct resource_total, charges_in(gang) + 1);
     uint32_t count = 0;
     for (uint32_t i = 0; i < reservation->set_count; i++) {
         totals_add(totals, &count, &reservation->sets[i].per_pod, reservation->sets[i].count);
@@ -349,6 +423,10 @@ struct str reservation_text(const struct core *core, const struct gang *gang, st
         if (ledger_claim_payer(core, hold->key) == gang) {
             totals_add(totals, &count, &hold->charges, 1);
         }
+    }
+    for (const struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang->pods->pods;
+         pod != NULL; pod = pod->next_in_group) {
+        totals_add(totals, &count, &pod->surplus, 1);
     }
     struct text text;
     text_init(&text, arena, 250);
@@ -360,79 +438,4 @@ struct str reservation_text(const struct core *core, const struct gang *gang, st
         }
     }
     return text_str(&text);
-}
-
-/* -- invariants ------------------------------------------------------------------------------- */
-
-static i128 gang_use_of_cell(const struct core *core, const struct gang *gang,
-                             const struct quota_cell *cell)
-{
-    const struct reservation *reservation = gang->reservation;
-    i128 sum = reservation_amount(reservation, cell->flavor, cell->resource);
-    for (uint32_t c = 0; c < reservation->claim_count; c++) {
-        const struct claim_hold *hold = &reservation->claims[c];
-        if (ledger_claim_payer(core, hold->key) != gang) {
-            continue;
-        }
-        for (uint32_t i = 0; i < hold->charges.count; i++) {
-            const struct charge *charge = &hold->charges.items[i];
-            if (str_eq(charge->flavor, cell->flavor) && str_eq(charge->resource, cell->resource)) {
-                sum += charge->amount;
-            }
-        }
-    }
-    return sum;
-}
-
-static void queue_assert(const struct core *core, const struct queue_state *queue)
-{
-    uint32_t admitted = 0;
-    for (uint32_t i = 0; i < queue->node.cell_count; i++) {
-        i128 sum = 0;
-        admitted = 0;
-        struct gang *gang;
-        RB_FOREACH (gang, gang_order_tree, (struct gang_order_tree *)(uintptr_t)&core->gang_order) {
-            if (gang->reservation != NULL && gang->reservation->queue == queue) {
-                sum += gang_use_of_cell(core, gang, &queue->node.cells[i]);
-                admitted++;
-            }
-        }
-        assert(sum == queue->node.cells[i].used && "sum of the reservations = used");
-    }
-    assert(queue->node.cell_count == 0 || admitted == queue->admitted_count);
-}
-
-static void node_assert(const struct node_state *node)
-{
-    struct vector sum = {.items = NULL};
-    for (struct pod_state *pod = node->pods; pod != NULL; pod = pod->next_on_node) {
-        vector_add_all(&sum, &pod->amounts, 1);
-    }
-    for (uint32_t i = 0; i < sum.count; i++) {
-        assert(vector_get(&node->used, sum.items[i].resource) == sum.items[i].value);
-    }
-    for (uint32_t i = 0; i < node->used.count; i++) {
-        assert(vector_get(&sum, node->used.items[i].resource) == node->used.items[i].value);
-    }
-    vector_deinit(&sum);
-}
-
-void ledger_assert(const struct core *core)
-{
-    struct queue_state *queue;
-    RB_FOREACH (queue, queue_tree, (struct queue_tree *)(uintptr_t)&core->queue_order) {
-        queue_assert(core, queue);
-    }
-    struct node_state *node;
-    RB_FOREACH (node, node_tree, (struct node_tree *)(uintptr_t)&core->node_order) {
-        node_assert(node);
-    }
-    for (uint32_t slot = 0; slot < core->device_slots; slot++) {
-        const struct device_state *device = core->devices[slot];
-        if (device != NULL) {
-            struct used_device *used = NULL;
-            HASH_FIND(hh, core->used_devices, device->key.ptr, (unsigned)device->key.len, used);
-            assert(device->is_used == (used != NULL));
-        }
-    }
 }

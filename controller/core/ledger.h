@@ -32,6 +32,7 @@ struct held_claim {
     struct str key; /* owned */
     UT_hash_handle hh;
     struct claim_hold *holders; /* never NULL */
+    bool is_void;               /* there is no such claim any more: nobody is charged */
 };
 
 /* What one pod set of a gang holds. */

@@ -68,6 +68,7 @@ static void pod_unlink_group(struct core *core, struct pod_state *pod)
     if (group == NULL) {
         return;
     }
+    drift_forget_pod(core, pod);
     *(pod->previous_in_group == NULL ? &group->pods : &pod->previous_in_group->next_in_group) =
         pod->next_in_group;
     if (pod->next_in_group != NULL) {
@@ -178,6 +179,7 @@ void pod_settle(struct core *core, struct pod_state *pod)
 {
     bool was_settled = pod->is_settled;
     pod->is_settled = !pod->is_terminal && pod->node != NULL && pod_sees_claims(core, pod);
+    drift_pod(core, pod);
     if (was_settled != pod->is_settled && pod_gang(pod) != NULL) {
         gang_pod_changed(core, pod_gang(pod), pod);
     }

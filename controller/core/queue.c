@@ -167,6 +167,7 @@ static void queue_review_gangs(struct core *core, struct queue_state *queue)
     while (gang != NULL) {
         struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
         if (gang->reservation->queue == queue) {
+            drift_gang(core, gang); /* it may list what it didn't */
             gang_review(core, gang);
         }
         gang = next;

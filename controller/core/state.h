@@ -32,6 +32,9 @@
 #define RESOURCE_PODS                 "pods"
 #define POD_SET_MAIN                  "main" /* the only set of a Job */
 
+/* On claims that kube-scheduler makes for extended resources. */
+#define ANNOTATION_EXTENDED_CLAIM "resource.kubernetes.io/extended-resource-claim"
+
 #define ADMISSION_ID_BIT (1ull << 62)
 
 #define PODS_READY_TIMEOUT_DEFAULT_MS (10 * 60 * 1000)
@@ -328,6 +331,10 @@ struct gang {
     int64_t short_since_ms;  /* fewer than min-count ready since; 0: whole */
     int64_t likely_start_ms; /* 0: not worked out; INT64_MAX: nobody can know */
 
+    /* see drift.c */
+    uint32_t surplus_pods; /* that have devices beyond their share */
+    bool has_told_drift;
+
     /* our own write on its way: no decision about the Job until the watch has shown it */
     uint64_t write_effect_id; /* 0: none in flight */
     enum job_patch_purpose write_purpose;
@@ -463,6 +470,7 @@ struct core {
     bool is_passing;           /* one is on */
     uint64_t order_round, reach_uses, node_changes; /* counters */
     struct core_cost cost;
+    struct core_drift drift;
     bool ignores_quota;    /* only to tell what else stands in a gang's way */
     int64_t advice_credit; /* what trials for advice may still cost; see advise.c */
     int64_t advice_credit_ms;

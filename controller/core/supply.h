@@ -2,7 +2,7 @@
  * the core; which table owns what is said in state.h. */
 #pragma once
 
-#include "amounts.h"
+#include "ledger.h"
 
 #include "tallyman/api/cel.h"
 #include "tallyman/api/dra.h"
@@ -80,8 +80,9 @@ struct pod_state {
     uint32_t claims_wanted; /* spec.resourceClaims[] entries */
     int64_t *host_ports;    /* owned; of its node, whatever the protocol and address */
     uint32_t host_port_count;
-    struct pod *apart; /* owned; its required podAntiAffinity alone, NULL: it has none */
-    bool is_settled;   /* bound, and all its claims are seen allocated */
+    struct charge_list surplus; /* owned; devices beyond what its gang is charged for it */
+    struct pod *apart;          /* owned; its required podAntiAffinity alone, NULL: it has none */
+    bool is_settled;            /* bound, and all its claims are seen allocated */
     bool is_terminal;
     bool is_ready;
     bool is_succeeded;

@@ -25,6 +25,14 @@ static void quota_without(struct core *core, struct gang *gang, int64_t sign)
                             (i128)charge->amount * set->count * sign);
         }
     }
+    for (const struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang->pods->pods;
+         pod != NULL; pod = pod->next_in_group) {
+        for (uint32_t i = 0; i < pod->surplus.count; i++) {
+            const struct charge *charge = &pod->surplus.items[i];
+            (void)quota_use(&reservation->queue->node, charge->flavor, charge->resource,
+                            (i128)charge->amount * sign);
+        }
+    }
     for (uint32_t c = 0; c < reservation->claim_count; c++) {
         const struct claim_hold *hold = &reservation->claims[c];
         bool is_alone = ledger_claim_payer(core, hold->key) == gang && hold->next_holder == NULL;

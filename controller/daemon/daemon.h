@@ -39,6 +39,8 @@ struct telemetry {
     struct metric *admitted;
     struct metric *quota_used;
     struct metric *quota_nominal;
+    struct metric *drift;
+    struct metric *drift_devices;
     struct metric *admissions;
     struct metric *suspensions;
     struct metric *step_seconds;

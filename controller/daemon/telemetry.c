@@ -51,11 +51,24 @@ static void collect_queues(struct daemon *daemon)
     arena_deinit(&arena);
 }
 
+static void collect_drift(struct daemon *daemon)
+{
+    struct telemetry *telemetry = &daemon->telemetry;
+    struct core_drift drift = core_drift_seen(daemon->core);
+    struct str uncharged = STR("uncharged");
+    struct str vanished = STR("vanished");
+    metric_clear(telemetry->drift);
+    metric_add(telemetry->drift, &uncharged, (int64_t)drift.uncharged);
+    metric_add(telemetry->drift, &vanished, (int64_t)drift.vanished);
+    metric_set(telemetry->drift_devices, NULL, drift.devices);
+}
+
 static void collect(void *ctx)
 {
     struct daemon *daemon = ctx;
     struct telemetry *telemetry = &daemon->telemetry;
     collect_queues(daemon);
+    collect_drift(daemon);
     metric_clear(telemetry->api_requests);
     const struct kube_metrics *kube = kube_client_metrics(daemon->client);
     for (uint32_t i = 0; i < kube->request_count; i++) {
@@ -91,6 +104,13 @@ void telemetry_open(struct daemon *daemon)
     REGISTER(quota_nominal, .name = "tallyman_quota_nominal", .kind = METRIC_GAUGE, .decimals = 3,
              .help = "The queue's nominal quota, in the resource's own unit.",
              .label_names = {"queue", "flavor", "resource"});
+    REGISTER(drift, .name = "tallyman_ledger_drift_total", .kind = METRIC_COUNTER,
+             .help =
+                 "Times that the cluster's claims were others than the ledger had them: devices "
+                 "that nobody was charged for, claims that were charged for and are gone.",
+             .label_names = {"kind"});
+    REGISTER(drift_devices, .name = "tallyman_ledger_drift_devices", .kind = METRIC_GAUGE,
+             .help = "Devices that are charged beyond what their gangs were admitted with.");
     REGISTER(admissions, .name = "tallyman_admission_attempts_total", .kind = METRIC_COUNTER,
              .help = "PATCHes that admit a gang, by result.", .label_names = {"result"});
     REGISTER(suspensions, .name = "tallyman_suspensions_total", .kind = METRIC_COUNTER,

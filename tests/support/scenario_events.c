@@ -342,6 +342,10 @@ void pod_claims(struct scenario *s, const char *pod_name, const char *template_n
     struct resource_claim *claim = ARENA_NEW(&s->arena, struct resource_claim);
     claim->meta.name = make(s, STR_FMT "-%s", STR_ARG(pod->meta.name), template_name);
     claim->meta.namespace_name = pod->meta.namespace_name;
+    struct entry *made_of = entry_find(s, KIND_RESOURCE_CLAIM_TEMPLATE, template_name);
+    if (made_of != NULL) {
+        claim->spec = ((struct resource_claim_template *)made_of->value)->spec.spec;
+    }
     allocate(s, claim, devices);
     reserve_for(s, claim, pod);
     struct pod_claim_status *made = ARENA_NEW(&s->arena, struct pod_claim_status);
@@ -353,8 +357,7 @@ void pod_claims(struct scenario *s, const char *pod_name, const char *template_n
     tell(s, entry);
 }
 
-/* -- Jobs ---------------------------------------------------------------------------------------
- */
+/* -- Jobs -------------------------------------------------------------------------------------- */
 
 void job_finishes(struct scenario *s, const char *name)
 {

@@ -317,6 +317,17 @@ struct queue_figures_list {
 /* For /metrics. Borrowed from `arena`. */
 struct queue_figures_list core_queue_figures(const struct core *core, struct arena *arena);
 
+/* Where the cluster's claims were found to be others than the ledger had them; see
+ * controller/core/drift.c. */
+struct core_drift {
+    uint64_t
+        uncharged;     /* times that a pod or claim was found with devices nobody was charged for */
+    uint64_t vanished; /* times that a claim was gone that somebody was charged for */
+    int64_t devices;   /* that are charged now beyond what gangs were admitted with */
+};
+
+struct core_drift core_drift_seen(const struct core *core);
+
 /* Checks every invariant of the ledger (sum of reservations = usage, nothing negative) and asserts.
  * Costly; tests call it after each step. */
 void core_assert_consistent(const struct core *core);
