@@ -118,9 +118,15 @@ static void free_claims(struct sim *sim, struct task *task)
     }
 }
 
+static bool has_claims(const struct pod *pod)
+{
+    return pod->spec.resource_claims.count > 0 ||
+           pod->status.extended_resource_claim_status != NULL;
+}
+
 void claims_pod_gone(struct sim *sim, const struct sim_object *pod)
 {
-    if (object_pod(pod)->spec.resource_claims.count > 0) {
+    if (has_claims(object_pod(pod))) {
         (void)agenda_add(sim, sim_later(sim, CLAIM_FREE_MS), free_claims, pod->uid);
     }
 }
@@ -128,7 +134,7 @@ void claims_pod_gone(struct sim *sim, const struct sim_object *pod)
 void claims_sync_pod(struct sim *sim, struct sim_object *pod)
 {
     const struct pod *object = object_pod(pod);
-    if (object->spec.resource_claims.count == 0) {
+    if (!has_claims(object)) {
         return;
     }
     if (pod_is_terminal(object)) {

@@ -140,7 +140,7 @@ static bool request_is_known(const struct device_request *request)
 
 static bool collect_picks(struct allocation *allocation, struct pod_claim *claim)
 {
-    const struct device_claim *devices = &object_claim(claim->claim)->spec.devices;
+    const struct device_claim *devices = &claim->object->spec.devices;
     if (devices->constraints.count > 0) {
         return false;
     }
@@ -161,8 +161,7 @@ static uint32_t count_room(const struct placement *placement)
 {
     uint32_t room = 1;
     for (uint32_t i = 0; i < placement->claim_count; i++) {
-        room += object_claim(placement->claims[i].claim)->spec.devices.requests.count *
-                CLAIM_RESULTS_MAX;
+        room += placement->claims[i].object->spec.devices.requests.count * CLAIM_RESULTS_MAX;
     }
     return room;
 }
@@ -182,6 +181,10 @@ static void write_results(struct allocation *allocation)
 
 bool devices_allocate(struct sim *sim, struct placement *placement, const struct node *node)
 {
+    placement->claim_count = placement->own_claim_count;
+    if (extended_claim_for(sim, placement, node, &placement->claims[placement->claim_count])) {
+        placement->claim_count++;
+    }
     struct allocation allocation = {.sim = sim, .node = node};
     uint32_t room = count_room(placement);
     allocation.picks = ARENA_ARRAY(&sim->scratch, struct pick, room);
@@ -190,7 +193,7 @@ bool devices_allocate(struct sim *sim, struct placement *placement, const struct
         struct pod_claim *claim = &placement->claims[i];
         claim->result_count = 0;
         claim->results = ARENA_ARRAY(&sim->scratch, struct allocation_result, room);
-        const struct resource_claim *object = object_claim(claim->claim);
+        const struct resource_claim *object = claim->object;
         if (claim->is_allocated) {
             if (!node_selector_matches(object->status.allocation->node_selector, &node->meta.labels,
                                        node->meta.name)) {

@@ -101,8 +101,8 @@ static bool resource_fits(const struct sim *sim, const struct sim_object *pod,
            sat_add(node_used(sim, node, resource), asked) <= node_allocatable(node, resource);
 }
 
-static bool resources_fit(const struct sim *sim, const struct sim_object *pod,
-                          const struct node *node, struct str *ret_resource)
+static bool resources_fit(struct sim *sim, const struct sim_object *pod, const struct node *node,
+                          struct str *ret_resource)
 {
     if (!resource_fits(sim, pod, node, STR(RESOURCE_PODS))) {
         *ret_resource = STR(RESOURCE_PODS);
@@ -110,7 +110,8 @@ static bool resources_fit(const struct sim *sim, const struct sim_object *pod,
     }
     const struct amount_list *amounts = &pod->pod.amounts;
     for (uint32_t i = 0; i < amounts->count; i++) {
-        if (!resource_fits(sim, pod, node, amounts->items[i].resource)) {
+        if (!extended_is_by_devices(sim, node, amounts->items[i].resource) &&
+            !resource_fits(sim, pod, node, amounts->items[i].resource)) {
             *ret_resource = amounts->items[i].resource;
             return false;
         }

@@ -146,7 +146,7 @@ static bool find_claims(struct sim *sim, struct placement *placement)
     const struct pod *pod = object_pod(placement->pod);
     uint32_t count = pod->spec.resource_claims.count;
     placement->claims = ARENA_ARRAY(&sim->scratch, struct pod_claim, count + 1);
-    placement->claim_count = 0;
+    placement->claim_count = placement->own_claim_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct str name = claim_name(pod, &pod->spec.resource_claims.items[i]);
         struct sim_object *claim =
@@ -156,17 +156,19 @@ static bool find_claims(struct sim *sim, struct placement *placement)
         if (claim == NULL || object_meta(claim)->deletion_timestamp.is_set) {
             return false;
         }
-        placement->claims[placement->claim_count++] = (struct pod_claim){
-            .claim = claim, .is_allocated = object_claim(claim)->status.allocation != NULL};
+        placement->claims[placement->claim_count++] =
+            (struct pod_claim){.claim = claim,
+                               .object = object_claim(claim),
+                               .is_allocated = object_claim(claim)->status.allocation != NULL};
     }
+    placement->own_claim_count = placement->claim_count;
     return true;
 }
 
 static bool claims_have_room(const struct placement *placement)
 {
-    for (uint32_t i = 0; i < placement->claim_count; i++) {
-        if (object_claim(placement->claims[i].claim)->status.reserved_for.count >=
-            CLAIM_SHARERS_MAX) {
+    for (uint32_t i = 0; i < placement->own_claim_count; i++) {
+        if (placement->claims[i].object->status.reserved_for.count >= CLAIM_SHARERS_MAX) {
             return false;
         }
     }
@@ -243,6 +245,16 @@ static struct node_selector *claim_selector(struct sim *sim, const struct node *
     return selector;
 }
 
+static struct claim_allocation *allocation_of(struct sim *sim, const struct pod_claim *chosen,
+                                              const struct node *node)
+{
+    struct claim_allocation *allocation = ARENA_NEW(&sim->scratch, struct claim_allocation);
+    allocation->devices.results =
+        (struct allocation_result_list){chosen->results, chosen->result_count};
+    allocation->node_selector = claim_selector(sim, node);
+    return allocation;
+}
+
 static void reserve_claim(struct sim *sim, const struct pod_claim *chosen,
                           const struct sim_object *pod, const struct node *node)
 {
@@ -258,11 +270,7 @@ static void reserve_claim(struct sim *sim, const struct pod_claim *chosen,
         .resource = STR("pods"), .name = object_meta(pod)->name, .uid = pod->uid};
     consumers->count = count + 1;
     if (!chosen->is_allocated) {
-        struct claim_allocation *allocation = ARENA_NEW(&sim->scratch, struct claim_allocation);
-        allocation->devices.results =
-            (struct allocation_result_list){chosen->results, chosen->result_count};
-        allocation->node_selector = claim_selector(sim, node);
-        next.status.allocation = allocation;
+        next.status.allocation = allocation_of(sim, chosen, node);
     }
     api_update(sim, chosen->claim, &next, false);
 }
@@ -371,8 +379,12 @@ static void schedule_pod(struct sim *sim, struct placement *placement)
     }
     leave_queue(sim, pod);
     load_add(sim, pod, node->meta.name);
-    for (uint32_t i = 0; i < placement->claim_count; i++) {
+    for (uint32_t i = 0; i < placement->own_claim_count; i++) {
         reserve_claim(sim, &placement->claims[i], pod, node);
+    }
+    if (placement->claim_count > placement->own_claim_count) {
+        extended_bind(sim, placement,
+                      allocation_of(sim, &placement->claims[placement->own_claim_count], node));
     }
     (void)agenda_add(sim, sim_later(sim, sim->options.delays.bind_ms), bind_pod, pod->uid);
 }

@@ -231,7 +231,8 @@ void scheduler_pod_gone(struct sim *sim, struct sim_object *pod);
 void scheduler_wake(struct sim *sim);
 
 struct pod_claim {
-    struct sim_object *claim;
+    struct sim_object *claim; /* NULL: of extended resources, to be made when the pod is bound */
+    const struct resource_claim *object; /* what it asks; borrowed */
     bool is_allocated;
     struct allocation_result *results; /* of this try, in the scratch arena */
     uint32_t result_count;
@@ -239,9 +240,23 @@ struct pod_claim {
 
 struct placement {
     struct sim_object *pod;
-    struct pod_claim *claims; /* in the scratch arena */
+    struct pod_claim *claims; /* in the scratch arena; room for one more */
     uint32_t claim_count;
+    uint32_t own_claim_count; /* that the pod names; of the node that is looked at there may be one
+                                 more, for extended resources */
 };
+
+/* -- schedule_extended.c
+ * ----------------------------------------------------------------------------- */
+
+/* The node serves that resource by devices of a class, not by a device plugin. */
+bool extended_is_by_devices(struct sim *sim, const struct node *node, struct str resource);
+/* The claim for what the node serves the pod so, behind the pod's own; false: there is none. */
+bool extended_claim_for(struct sim *sim, const struct placement *placement, const struct node *node,
+                        struct pod_claim *ret_claim);
+/* Makes the claim that the placement found devices for, and writes it into the pod's status. */
+void extended_bind(struct sim *sim, const struct placement *placement,
+                   struct claim_allocation *allocation);
 
 /* -- schedule_node.c
  * --------------------------------------------------------------------------------- */

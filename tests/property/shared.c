@@ -122,7 +122,7 @@ static bool find_devices(struct scenario *s, const char *node, int wanted, char 
 {
     text[0] = '\0';
     for (int d = 0; d < DEVICES && wanted > 0; d++) {
-        char device[8];
+        char device[16];
         (void)snprintf(device, sizeof(device), "g%d", d);
         if (is_device_free(s, node, device)) {
             size_t len = strlen(text);
@@ -214,7 +214,7 @@ static void bind(struct scenario *s, struct entry *entry)
     const struct resource_claim *named =
         found == NULL ? NULL : (const struct resource_claim *)found->value;
     for (int n = 0; n < NODES; n++) {
-        char node[8];
+        char node[16];
         char devices[64];
         (void)snprintf(node, sizeof(node), "n%d", n);
         if (may_go_to(pod, named, node) &&
