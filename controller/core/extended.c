@@ -15,8 +15,8 @@ static const struct extended_name *extended_find(const struct core *core, struct
 
 struct str account_of(const struct core *core, struct str resource)
 {
-    const struct extended_name *found =
-        core->extended == NULL ? NULL : extended_find(core, resource);
+    bool may_be = core->extended != NULL && str_find_char(resource, '/') < resource.len;
+    const struct extended_name *found = may_be ? extended_find(core, resource) : NULL;
     return found == NULL ? resource : found->class_name;
 }
 
