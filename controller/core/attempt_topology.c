@@ -4,6 +4,8 @@
  * same nodes, so one of them that has the level is enough; the sets have to agree on the levels
  * above, because they share the domain. */
 #include "attempt.h"
+#include "booking.h"
+#include "check.h"
 
 #include "tallyman/base/limits.h"
 
@@ -87,15 +89,18 @@ static struct verdict find_topology(struct attempt *attempt)
     if (!str_is_set(key)) {
         return verdict_say(REASON_NONE, 0, STR_NONE);
     }
-    if (str_eq_c(attempt->object->spec.fit, "Quota")) {
+    if (!shape_is_physical(attempt->shape)) {
         bool is_required = attempt->shape->is_topology_required;
         return verdict_say(
             is_required ? REASON_TOPOLOGY_UNSATISFIED : REASON_NONE, WAIT_CONFIG,
             arena_format(arena,
-                         "queue " STR_FMT " admits by quota alone (fit: Quota), so nobody can tell "
+                         "queue " STR_FMT " admits by quota alone (%s), so nobody can tell "
                          "whether one domain will hold all its pods; it would start "
                          "with annotation %s, or without one",
-                         STR_ARG(attempt->shape->queue->name), ANNOTATION_PREFERRED_TOPOLOGY));
+                         STR_ARG(attempt->shape->queue->name),
+                         check_is_asked(attempt->shape) ? "and has an autoscaler make the room"
+                                                        : "fit: Quota",
+                         ANNOTATION_PREFERRED_TOPOLOGY));
     }
     const struct flavor_topology *found = NULL;
     for (uint32_t s = 0; s < attempt->set_count; s++) {

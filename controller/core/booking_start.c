@@ -1,5 +1,6 @@
 /* booking_start.c - when a head starts by the ends that are known; see booking.h. */
 #include "booking.h"
+#include "check.h"
 
 #include "tallyman/base/alloc.h"
 
@@ -8,7 +9,7 @@
 
 bool shape_is_physical(const struct shape *shape)
 {
-    return !str_eq_c(shape->queue->object->spec.fit, "Quota");
+    return !str_eq_c(shape->queue->object->spec.fit, "Quota") && !check_is_asked(shape);
 }
 
 /* Whichever flavor it may get: that one could tolerate a taint. */

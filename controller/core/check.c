@@ -67,7 +67,8 @@ bool check_is_asked(const struct shape *shape)
         return false;
     }
     const struct queue_provisioning *spec = object->spec.provisioning;
-    if (spec == NULL || spec->managed_resources.count == 0) {
+    bool is_known = shape->is_resolved && shape->broken.reason == REASON_NONE;
+    if (spec == NULL || spec->managed_resources.count == 0 || !is_known) {
         return true;
     }
     for (uint32_t s = 0; s < shape->set_count; s++) {
@@ -180,23 +181,17 @@ static void make_request(struct core *core, struct gang *gang)
                             STR_ARG(provisioning_of(gang->shape)->class_name)));
 }
 
-void check_begin(struct core *core, struct gang *gang, struct evaluation *evaluation)
+/* Its quota is held from here on. Whatever else it has asked for isn't needed. */
+static void enter(struct core *core, struct gang *gang, const struct request_state *request,
+                  struct str asks, struct str record)
 {
-    gang_dequeue(core, gang);
-    struct str asks = check_asks(core, gang->shape);
-    struct request_state *request = check_find_usable(core, gang, evaluation);
     struct check *check = MEM_NEW(struct check);
     gang->check = check;
     check->attempt = request != NULL ? request->attempt : latest_attempt(gang) + 1;
     check->asks = str_own(asks);
-    check->record = str_own(record_reservation(core, gang, evaluation, asks));
-    check->since_ms = core->now_ms;
-    if (request != NULL && request->object->meta.creation_timestamp.is_set) {
-        check->since_ms = request->object->meta.creation_timestamp.ms;
-    }
+    check->record = str_own(record);
+    check->since_ms = request != NULL ? request_made_ms(core, request) : core->now_ms;
     gang->dropped_attempt = check->attempt - 1;
-    gang->admitted_ms = core->now_ms;
-    ledger_reserve(core, gang, &evaluation->reserve);
     gang->reserved_shape = gang->shape;
     gang_set_state(core, gang, GANG_RESERVED, "WaitsForCheck");
     gang_mark_unbound(core, gang);
@@ -205,6 +200,27 @@ void check_begin(struct core *core, struct gang *gang, struct evaluation *evalua
     }
     requests_tidy(core, gang);
     gang_review(core, gang);
+}
+
+void check_begin(struct core *core, struct gang *gang, struct evaluation *evaluation)
+{
+    gang_dequeue(core, gang);
+    struct str asks = check_asks(core, gang->shape);
+    const struct request_state *request = check_find_usable(core, gang, evaluation);
+    struct str record = record_reservation(core, gang, evaluation, asks);
+    gang->admitted_ms = core->now_ms;
+    ledger_reserve(core, gang, &evaluation->reserve);
+    enter(core, gang, request, asks, record);
+}
+
+void check_resume(struct core *core, struct gang *gang, const struct request_state *request,
+                  const struct admission_record *record)
+{
+    gang_dequeue(core, gang);
+    struct str asks = check_asks(core, gang->shape);
+    gang_adopt(core, gang, record);
+    enter(core, gang, request, asks,
+          string_map_get(&request->object->meta.annotations, ANNOTATION_RESERVATION));
 }
 
 void check_or_admit(struct core *core, struct gang *gang, struct evaluation *evaluation)
@@ -242,6 +258,7 @@ static bool check_wait(struct core *core, struct gang *gang)
 bool check_review(struct core *core, struct gang *gang)
 {
     struct check *check = gang->check;
+    shape_resolve(core, gang->shape);
     if (!check_is_asked(gang->shape)) {
         check_let_go(core, gang, "CheckChanged");
         return false;
@@ -278,8 +295,8 @@ void check_request_changed(struct core *core, struct gang *gang)
 {
     struct check *check = gang->check;
     struct request_state *request = check == NULL ? NULL : request_find(gang, check->attempt);
-    if (request != NULL && request->object->meta.creation_timestamp.is_set) {
-        check->since_ms = request->object->meta.creation_timestamp.ms;
+    if (request != NULL) {
+        check->since_ms = request_made_ms(core, request);
     }
     requests_tidy(core, gang);
     if (gang->state == GANG_RESERVED) {

@@ -49,6 +49,7 @@ enum request_says {
 /* What it says; the condition that says so, or what is nearest to one: NULL if there is none. */
 enum request_says request_says(const struct request_state *request,
                                const struct condition **ret_because);
+int64_t request_made_ms(const struct core *core, const struct request_state *request);
 /* Failed, for whatever reason: it will not be provisioned any more. */
 bool request_is_over(const struct request_state *request);
 struct request_state *request_find(const struct gang *gang, int64_t attempt); /* or NULL */
@@ -93,6 +94,9 @@ struct request_state *check_find_usable(struct core *core, const struct gang *ga
                                         struct evaluation *evaluation);
 /* The gang has its quota: it is held, and the check is asked. */
 void check_begin(struct core *core, struct gang *gang, struct evaluation *evaluation);
+/* A restart came in between: it holds again what that record says, and waits for that request. */
+void check_resume(struct core *core, struct gang *gang, const struct request_state *request,
+                  const struct admission_record *record);
 /* Starts the gang, or has it checked first. */
 void check_or_admit(struct core *core, struct gang *gang, struct evaluation *evaluation);
 /* It is Reserved for a check, and still wants it: goes on with it. False: its quota is given back.

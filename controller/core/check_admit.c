@@ -93,29 +93,51 @@ void checks_finish_ready(struct core *core)
 /* -- after a restart ----------------------------------------------------------------------------
  */
 
-static void restore_one(struct core *core, struct gang *gang)
+/* The record's sets without what they say that a pod asks: that is for the template to say. NULL:
+ * they aren't the gang's. */
+static struct record_pod_set *sets_of_record(struct core *core, const struct gang *gang,
+                                             const struct request_record *record)
 {
-    struct evaluation evaluation;
+    const struct shape *shape = gang->shape;
+    if (record->pod_sets.count != shape->set_count) {
+        return NULL;
+    }
+    struct record_pod_set *sets =
+        ARENA_ARRAY(&core->scratch, struct record_pod_set, shape->set_count);
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        const struct record_pod_set *kept = &record->pod_sets.items[s];
+        bool is_whole = str_eq(kept->name, shape->sets[s].name) && kept->count.is_set &&
+                        kept->count.value >= 1 && kept->count.value <= shape->sets[s].size.pods;
+        if (!is_whole) {
+            return NULL;
+        }
+        sets[s] = (struct record_pod_set){
+            .name = kept->name, .count = kept->count, .flavors = kept->flavors};
+    }
+    return sets;
+}
+
+/* What was held is held again, whatever the quota is now: as if nothing had happened. */
+static bool restore_one(struct core *core, struct gang *gang, const struct request_state *request)
+{
     arena_reset(&core->scratch);
-    quota_relink(core);
-    bool is_found = false;
-    uint32_t count = evaluate_combination_count(core, gang->shape);
-    if (!check_is_asked(gang->shape) ||
-        check_obstacle(core, gang->queue, &core->scratch).reason != REASON_NONE) {
-        count = 0;
+    shape_resolve(core, gang->shape);
+    const struct request_record *kept = request_record(core, request);
+    if (kept == NULL || !check_is_asked(gang->shape) ||
+        check_obstacle(core, gang->queue, &core->scratch).reason != REASON_NONE ||
+        !str_eq(kept->queue, gang->queue->name) ||
+        !str_eq(kept->asks, check_asks(core, gang->shape))) {
+        return false;
     }
-    bookings_ignore(core, true);
-    for (uint32_t combination = 0; combination < count && !is_found; combination++) {
-        evaluate_combination(core, gang->shape, combination, &evaluation);
-        is_found = evaluation.verdict.reason == REASON_NONE &&
-                   check_find_usable(core, gang, &evaluation) != NULL;
+    struct record_pod_set *sets = sets_of_record(core, gang, kept);
+    if (sets == NULL) {
+        return false;
     }
-    bookings_ignore(core, false);
-    if (is_found) {
-        check_begin(core, gang, &evaluation);
-    } else {
-        check_forget(core, gang);
-    }
+    struct admission_record record = {.queue = kept->queue,
+                                      .at = {true, request_made_ms(core, request)},
+                                      .pod_sets = {.items = sets, .count = gang->shape->set_count}};
+    check_resume(core, gang, request, &record);
+    return true;
 }
 
 void checks_restore(struct core *core)
@@ -126,10 +148,9 @@ void checks_restore(struct core *core)
         const struct request_state *request = gang->requests == NULL ? NULL : gang->requests->first;
         bool is_open = request != NULL && request->attempt > gang->used_attempt &&
                        !request->is_let_go && !request_is_over(request);
-        if (is_open && gang->state == GANG_PENDING && gang->is_in_queue) {
-            restore_one(core, gang);
-        } else if (is_open && gang->state != GANG_RESERVED) {
-            check_forget(core, gang); /* it is held, or runs, and wants none */
+        bool is_waiting = gang->state == GANG_PENDING && gang->is_in_queue;
+        if (is_open && !(is_waiting && restore_one(core, gang, request))) {
+            check_forget(core, gang); /* it is held, or runs, or asks for something else now */
         }
         gang = next;
     }

@@ -231,11 +231,12 @@ void gang_back_off(struct core *core, struct gang *gang)
 void gang_failed_before(struct core *core, struct gang *gang, int64_t before, int64_t at_ms)
 {
     struct gang_memory *memory = &gang->memory;
-    int64_t count = sat_add(before, 1);
-    memory->requeue_count = count > memory->requeue_count ? count : memory->requeue_count;
+    if (memory->requeue_count > before) {
+        return; /* it was counted before a restart */
+    }
+    memory->requeue_count = sat_add(before, 1);
     int64_t due_ms = sat_add(at_ms, requeue_delay_ms(gang->queue, memory->requeue_count));
-    due_ms = (due_ms + 999) / 1000 * 1000;
-    memory->requeue_at_ms = due_ms > memory->requeue_at_ms ? due_ms : memory->requeue_at_ms;
+    memory->requeue_at_ms = (due_ms + 999) / 1000 * 1000;
     gang_remember(core, gang);
 }
 

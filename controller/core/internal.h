@@ -420,8 +420,8 @@ struct record_domain_list record_domains(struct core *core, const struct gang *g
 struct str topology_read(struct core *core, const struct job *job, struct shape_input *input);
 void gangs_free(struct core *core);
 
-/* Reserves again what the record on the Job says, after a restart. */
-void gang_adopt(struct core *core, struct gang *gang);
+/* Reserves again what the record says, after a restart. */
+void gang_adopt(struct core *core, struct gang *gang, const struct admission_record *record);
 
 /* -- job.c ------------------------------------------------------------------------------------ */
 

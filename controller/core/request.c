@@ -68,6 +68,12 @@ enum request_says request_says(const struct request_state *request,
     return is_going ? REQUEST_GOING : REQUEST_WAITS;
 }
 
+int64_t request_made_ms(const struct core *core, const struct request_state *request)
+{
+    const struct opt_time *made = &request->object->meta.creation_timestamp;
+    return made->is_set ? made->ms : core->now_ms;
+}
+
 bool request_is_over(const struct request_state *request)
 {
     const struct condition *because;

@@ -70,17 +70,16 @@ static void adopt_claim(struct core *core, const struct record_pod_set *record,
     }
 }
 
-static void adopt_claims(struct core *core, const struct gang *gang,
-                         struct reserve_request *request)
+static void adopt_claims(struct core *core, const struct shape *shape,
+                         const struct admission_record *from, struct reserve_request *request)
 {
-    const struct shape *shape = gang->shape;
     uint32_t room = 0;
     for (uint32_t s = 0; s < shape->set_count; s++) {
         room += shape->sets[s].claim_count;
     }
     struct claim_charge *claims = ARENA_ARRAY(&core->scratch, struct claim_charge, room + 1);
     for (uint32_t s = 0; s < shape->set_count; s++) {
-        const struct record_pod_set *record = record_set(gang->record, shape->sets[s].name);
+        const struct record_pod_set *record = record_set(from, shape->sets[s].name);
         for (uint32_t c = 0; record != NULL && c < shape->sets[s].claim_count; c++) {
             adopt_claim(core, record, &shape->sets[s].claims[c], request, claims);
         }
@@ -104,9 +103,8 @@ static void adopt_set(struct core *core, const struct gang *gang,
     }
 }
 
-void gang_adopt(struct core *core, struct gang *gang)
+void gang_adopt(struct core *core, struct gang *gang, const struct admission_record *record)
 {
-    const struct admission_record *record = gang->record;
     shape_resolve(core, gang->shape);
     struct reserve_request request = {.queue = queue_get(core, record->queue),
                                       .set_count = record->pod_sets.count};
@@ -114,7 +112,7 @@ void gang_adopt(struct core *core, struct gang *gang)
     for (uint32_t s = 0; s < request.set_count; s++) {
         adopt_set(core, gang, &record->pod_sets.items[s], &request.sets[s]);
     }
-    adopt_claims(core, gang, &request);
+    adopt_claims(core, gang->shape, record, &request);
     gang->admitted_ms = record->at.ms;
     ledger_reserve(core, gang, &request);
 }
@@ -283,7 +281,7 @@ static void review_running(struct core *core, struct gang *gang)
         return;
     }
     if (gang->reservation == NULL) {
-        gang_adopt(core, gang);
+        gang_adopt(core, gang, gang->record);
     }
     if (gang->state != GANG_RUNNING) {
         gang_set_state(core, gang, GANG_ADMITTED, NULL);
@@ -319,7 +317,7 @@ static void review_stopping(struct core *core, struct gang *gang)
 {
     gang_dequeue(core, gang);
     if (gang->reservation == NULL && gang->state != GANG_SUSPENDING && !has_stopped(gang)) {
-        gang_adopt(core, gang);
+        gang_adopt(core, gang, gang->record);
     }
     gang_set_state(core, gang, GANG_SUSPENDING,
                    gang->suspended != NULL ? "Suspended" : "SuspendedByUser");
@@ -395,6 +393,7 @@ static void review_waiting(struct core *core, struct gang *gang)
             gang_set_state(core, gang, GANG_PENDING, NULL);
             gang_set_state(core, gang, GANG_HELD, NULL);
         }
+        requests_tidy(core, gang);
         return;
     }
     gang_set_state(core, gang, GANG_PENDING, NULL);
@@ -417,7 +416,7 @@ static void review_finished(struct core *core, struct gang *gang)
 {
     bool is_found_so = gang->reservation == NULL && gang->state != GANG_FINISHED;
     if (is_found_so && gang->record != NULL && gang->live_pods > 0 && gang->shape != NULL) {
-        gang_adopt(core, gang); /* after a restart: its pods are still there */
+        gang_adopt(core, gang, gang->record); /* after a restart: its pods are still there */
     }
     gang_dequeue(core, gang);
     gang_set_timer(core, gang, 0);
