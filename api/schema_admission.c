@@ -165,6 +165,8 @@ static const struct field record_restore_fields[] = {
     F_OBJECT_LIST(record_restore, tolerations, "tolerations", toleration),
     F_INT(record_restore, parallelism, "parallelism"),
     F_INT(record_restore, active_deadline_seconds, "activeDeadlineSeconds"),
+    F_STRING(record_restore, added_affinity, "addedAffinity"),
+    F_OBJECT_PTR(record_restore, required_affinity, "requiredAffinity", node_selector),
 };
 static SCHEMA(record_restore);
 

@@ -101,10 +101,24 @@ static const struct field pod_spec_fields[] = {
 };
 SCHEMA(pod_spec);
 
+static const struct field resource_health_fields[] = {
+    F_STRING(resource_health, resource_id, "resourceID"),
+    F_STRING(resource_health, health, "health"),
+};
+static SCHEMA(resource_health);
+
+static const struct field resource_status_fields[] = {
+    F_STRING(resource_status, name, "name"),
+    F_OBJECT_LIST(resource_status, resources, "resources", resource_health),
+};
+static SCHEMA(resource_status);
+
 static const struct field container_status_fields[] = {
     F_STRING(container_status, name, "name"),
     F_RESOURCE_LIST(container_status, allocated_resources, "allocatedResources"),
     F_OBJECT_PTR(container_status, resources, "resources", resource_requirements),
+    F_OBJECT_LIST(container_status, allocated_resources_status, "allocatedResourcesStatus",
+                  resource_status),
 };
 static SCHEMA(container_status);
 

@@ -191,12 +191,21 @@ static const struct field resource_flavor_spec_fields[] = {
 };
 static SCHEMA(resource_flavor_spec);
 
+static const struct field flavor_device_fields[] = {
+    F_STRING(flavor_device, name, "name"),
+    F_TIME(flavor_device, since, "since"),
+    F_TIME(flavor_device, well_since, "wellSince"),
+    F_BOOL(flavor_device, reported, "reported"),
+};
+static SCHEMA(flavor_device);
+
 static const struct field resource_flavor_status_fields[] = {
     F_INT(resource_flavor_status, observed_generation, "observedGeneration"),
     F_OBJECT_LIST(resource_flavor_status, conditions, "conditions", condition),
     F_INT(resource_flavor_status, nodes, "nodes"),
     F_INT(resource_flavor_status, nodes_usable, "nodesUsable"),
     F_INT(resource_flavor_status, queues, "queues"),
+    F_OBJECT_LIST(resource_flavor_status, devices, "devices", flavor_device),
 };
 static SCHEMA(resource_flavor_status);
 

@@ -4,10 +4,12 @@
 
 #include <assert.h>
 
+#include "ailment.h"
 #include "check.h"
 #include "gang_input.h"
 #include "gate.h"
 #include "ghost.h"
+#include "incident.h"
 #include "preempt.h"
 #include "trace.h"
 #include "topology.h"
@@ -58,6 +60,7 @@ void core_free(struct core *core)
     pods_free(core);
     devices_free(core);
     claims_free(core);
+    ailments_free(core);
     taint_rules_free(core);
     reaches_forget(core); /* there may be one without any node */
     topology_free(core);
@@ -106,6 +109,8 @@ static void become_ready(struct core *core)
         return;
     }
     core->is_ready = true;
+    ailments_start(core);
+    incidents_start(core);
     default_queue_start(core);
     quota_relink(core); /* what gangs have used so far is counted by the trees */
     /* What is held is counted before the first decision. Freed gangs leave the tree, so the next
@@ -286,8 +291,16 @@ static void fire_timers(struct core *core)
     }
     node_tick(core);
     health_tick(core);
+    ailments_tick(core);
+    incidents_tick(core);
     admissions_retry(core);
     ghosts_tick(core);
+}
+
+/* Of two times; 0 is none. */
+static int64_t earlier(int64_t wake_ms, int64_t due_ms)
+{
+    return due_ms != 0 && due_ms < wake_ms ? due_ms : wake_ms;
 }
 
 static int64_t next_wake_ms(const struct core *core)
@@ -295,23 +308,14 @@ static int64_t next_wake_ms(const struct core *core)
     int64_t wake_ms = queue_next_due_ms(core);
     const struct gang *gang =
         RB_MIN(gang_timer_tree, (struct gang_timer_tree *)(uintptr_t)&core->timers);
-    if (gang != NULL && gang->timer_ms < wake_ms) {
-        wake_ms = gang->timer_ms;
-    }
-    if (core->next_node_check_ms != 0 && core->next_node_check_ms < wake_ms) {
-        wake_ms = core->next_node_check_ms;
-    }
-    if (core->next_rest_end_ms != 0 && core->next_rest_end_ms < wake_ms) {
-        wake_ms = core->next_rest_end_ms;
-    }
-    if (core->next_ghost_check_ms != 0 && core->next_ghost_check_ms < wake_ms) {
-        wake_ms = core->next_ghost_check_ms;
-    }
-    if (core->next_admission_retry_ms != 0 && core->next_admission_retry_ms < wake_ms) {
-        wake_ms = core->next_admission_retry_ms;
-    }
-    int64_t bookings_ms = bookings_due_ms(core);
-    return bookings_ms < wake_ms ? bookings_ms : wake_ms;
+    wake_ms = earlier(wake_ms, gang == NULL ? 0 : gang->timer_ms);
+    wake_ms = earlier(wake_ms, core->next_node_check_ms);
+    wake_ms = earlier(wake_ms, core->next_harm_ms);
+    wake_ms = earlier(wake_ms, core->next_ailment_ms);
+    wake_ms = earlier(wake_ms, core->next_rest_end_ms);
+    wake_ms = earlier(wake_ms, core->next_ghost_check_ms);
+    wake_ms = earlier(wake_ms, core->next_admission_retry_ms);
+    return earlier(wake_ms, bookings_due_ms(core));
 }
 
 static struct rc take_in(struct core *core, const struct event *event, struct err *err)

@@ -1,6 +1,6 @@
 /* device.c - which devices exist: the slices of each pool's newest complete generation. Which of
  * them are in use is the set of keys that the claims' allocations name (claim.c). */
-#include "internal.h"
+#include "ailment.h"
 
 #include "tallyman/base/alloc.h"
 
@@ -54,7 +54,9 @@ static void device_free(struct core *core, struct device_state *device)
     }
     HASH_DEL(core->devices_by_key, device);
     RB_REMOVE(device_tree, &core->device_order, device);
+    ailment_device_gone(core, device);
     device_set_ailing(core, device, false);
+    device_set_evicting(core, device, false);
     core->devices[device->slot] = NULL;
     if (device->slot < core->device_slot_hint) {
         core->device_slot_hint = device->slot;
@@ -215,7 +217,6 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     device->slice = slice->object;
     device->device = object;
     device->pool = pool;
-    device_read_taints(core, device);
     device_read_counters(device, object);
     device->next_in_pool = pool->devices;
     pool->devices = device;
@@ -237,6 +238,7 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     if (used != NULL) {
         device_mark(core, device, true);
     }
+    device_read_taints(core, device);
 }
 
 static void pool_clear(struct core *core, struct pool_state *pool)

@@ -89,6 +89,7 @@ struct fit_result {
     bool is_too_large;        /* one pod is larger than any node that isn't excluded */
     bool is_never_together;   /* no such node has all that one pod needs, were it empty */
     bool is_promised;         /* it could fit, but for pods on their way to places of their own */
+    bool is_claim_ill;        /* that one has a device that would evict its pods */
     struct str claim_trouble; /* in the scratch arena; a named claim that can't be placed */
     struct topology_shortage topology;
     struct str apart; /* of which enough is free in all, and on no node enough for one pod;

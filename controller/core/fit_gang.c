@@ -5,6 +5,7 @@
  * set first min_count pods, then the others. That all find a place so isn't
  * enough: kube-scheduler takes the pods in any order, so whatever it does with one set must leave
  * the others their places (fit_robust.c), or the gang waits and is told which set is in the way. */
+#include "incident.h"
 #include "topology.h"
 
 #include "tallyman/base/limits.h"
@@ -41,6 +42,14 @@ static bool waits_for_claim(struct core *core, const struct fit_wants *wants, ui
                 &core->scratch,
                 "ResourceClaim " STR_FMT " is being allocated for another gang that shares it",
                 STR_ARG(claim->key));
+            return true;
+        }
+        struct str harm = claim_harm(core, claim->key);
+        if (str_is_set(harm)) {
+            result->is_claim_ill = true;
+            result->claim_trouble =
+                arena_format(&core->scratch, "ResourceClaim " STR_FMT " is allocated: " STR_FMT,
+                             STR_ARG(claim->key), STR_ARG(harm));
             return true;
         }
         int64_t sharers = claim_is_allocated(claim) ? claim->object->status.reserved_for.count : 0;

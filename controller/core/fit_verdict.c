@@ -191,7 +191,8 @@ static struct verdict nearest_verdict(struct core *core, const struct pod_set *s
                                       const struct fit_result *fit)
 {
     if (str_is_set(fit->claim_trouble)) {
-        return say(REASON_RESERVED_FOR_OTHER, fit->claim_trouble);
+        return say(fit->is_claim_ill ? REASON_DEVICES_UNHEALTHY : REASON_RESERVED_FOR_OTHER,
+                   fit->claim_trouble);
     }
     if (fit->is_promised) {
         return say(REASON_RESERVED_FOR_OTHER,

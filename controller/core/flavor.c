@@ -1,5 +1,5 @@
 /* flavor.c - the tables of ResourceFlavors and Cohorts. */
-#include "internal.h"
+#include "ailment.h"
 
 #include "tallyman/base/alloc.h"
 
@@ -161,6 +161,7 @@ void flavor_apply(struct core *core, const struct resource_flavor *object)
     if (!is_same) {
         flavor->is_status_dirty = true;
         nodes_plan_rest(core);
+        ailments_rules_changed(core);
         wake_flavor(core, flavor->name);
     }
 }
@@ -173,6 +174,7 @@ void flavor_deleted(struct core *core, const struct resource_flavor *object)
     }
     HASH_DEL(core->flavors, flavor);
     nodes_plan_rest(core);
+    ailments_rules_changed(core);
     wake_flavor(core, flavor->name);
     str_drop(&flavor->name);
     mem_free(flavor->object);
@@ -236,6 +238,7 @@ void cohort_apply(struct core *core, const struct cohort *object)
     if (!is_same) {
         quota_node_read(core, &cohort->node, &cohort->object->spec.resource_groups);
         cohort->is_status_dirty = true;
+        flavors_touch(core);
     }
 }
 

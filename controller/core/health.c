@@ -5,7 +5,7 @@
  * was, the condition itself tells (lastTransitionTime), so that a restart changes nothing. What a
  * Node says of itself in its first minutes is no recovery: it comes up. */
 #include "fit.h"
-#include "internal.h"
+#include "incident.h"
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
@@ -133,7 +133,8 @@ static int64_t good_from_ms(const struct node_state *node, struct str type, int6
         return 0;
     }
     const struct opt_time *created = &node->object->meta.creation_timestamp;
-    bool comes_up = created->is_set && condition->since_ms - created->ms < NODE_SETTLING_MS;
+    bool comes_up =
+        created->is_set && condition->since_ms - created->ms < NODE_SETTLING_MS && !node->was_ill;
     return condition->since_ms == 0 || comes_up ? 0 : sat_add(condition->since_ms, rest_ms);
 }
 
@@ -222,6 +223,7 @@ void nodes_plan_rest(struct core *core)
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
         node_plan_rest(core, node);
+        node_read_harm(core, node);
     }
 }
 
@@ -239,6 +241,7 @@ void health_tick(struct core *core)
         }
         if (is_over) {
             node_touch_object(core, node);
+            flavors_touch(core);
             wake_for_node(core, node);
         }
     }

@@ -108,6 +108,12 @@ const struct taint *flavor_untolerated(const struct pod_set *set,
                                        const struct resource_flavor *flavor);
 void flavor_apply(struct core *core, const struct resource_flavor *object);
 void flavor_deleted(struct core *core, const struct resource_flavor *object);
+/* flavor_status.c: nodes and queues, counted; its devices that are ailing. */
+void flavor_fill_figures(const struct core *core, const struct flavor_state *flavor,
+                         struct arena *arena, struct resource_flavor_status *status);
+void flavors_touch(struct core *core); /* what they count may have changed */
+void flavors_tick(struct core *core);  /* emits the statuses that are due */
+void emit_status(struct core *core, enum object_kind kind, struct str name);
 /* Finds or makes it (by its name alone). */
 struct cohort_state *cohort_get(struct core *core, struct str name);
 /* Cohorts that are only named come to be, those that nobody names any more go. */
@@ -207,12 +213,19 @@ void taint_rules_free(struct core *core);
 /* Reads whether it is tainted by its slice or a rule; what rested on that is judged anew. */
 void device_read_taints(struct core *core, struct device_state *device);
 void device_set_ailing(struct core *core, struct device_state *device, bool is_ailing);
-/* The first taint of the device that such tolerations don't cover until `at_ms`, or NULL; borrowed
- * until the slice or the rule changes. Of those that they cover for a time, the earliest end goes
- * to `ret_due_ms` (INT64_MAX: none; NULL: it doesn't matter). */
+void device_set_evicting(struct core *core, struct device_state *device, bool is_evicting);
+
+struct taint_query {
+    const struct toleration_list *tolerations;
+    int64_t at_ms; /* that they cover until then doesn't suffice */
+    bool only_evicting;
+    int64_t *due_ms; /* lowered to when the first that they cover for a time isn't any more */
+};
+
+/* The first taint of the device that they don't cover, or NULL; borrowed until the slice or the
+ * rule changes. */
 const struct taint *device_untolerated(const struct core *core, const struct device_state *device,
-                                       const struct toleration_list *tolerations, int64_t at_ms,
-                                       int64_t *ret_due_ms);
+                                       const struct taint_query *query);
 /* Whether such a request can't have it now, for a taint of the device. */
 bool device_is_out(const struct core *core, const struct device_profile *profile,
                    const struct device_state *device);

@@ -1,4 +1,5 @@
 /* job.c - what a Job says, read into its gang. */
+#include "avoid.h"
 #include "check.h"
 #include "gang_input.h"
 #include "gate.h"
@@ -137,13 +138,15 @@ static struct str flag_trouble(struct core *core, const struct job *job)
 }
 
 /* The template as the user wrote it: what an admission put in is taken out again. */
-static struct pod_spec plain_spec(const struct gang *gang, const struct gang_input_set *set)
+static struct pod_spec plain_spec(struct core *core, const struct gang *gang,
+                                  const struct gang_input_set *set)
 {
     struct pod_spec spec = set->pod_template->spec;
     const struct record_restore *restore = record_restore(gang->record, set->name);
     if (restore != NULL) {
         spec.node_selector = restore->node_selector;
         spec.tolerations = restore->tolerations;
+        spec.affinity = avoid_plain(core, &set->pod_template->spec, restore);
     }
     return spec;
 }
@@ -155,7 +158,7 @@ static void read_shape(struct core *core, struct gang *gang, const struct job *j
         ARENA_ARRAY(&core->scratch, struct shape_input_set, from->set_count);
     struct pod_spec *specs = ARENA_ARRAY(&core->scratch, struct pod_spec, from->set_count);
     for (uint32_t s = 0; s < from->set_count; s++) {
-        specs[s] = plain_spec(gang, &from->sets[s]);
+        specs[s] = plain_spec(core, gang, &from->sets[s]);
         sets[s] = (struct shape_input_set){
             .name = from->sets[s].name, .spec = &specs[s], .size = from->sets[s].size};
     }

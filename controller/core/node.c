@@ -1,5 +1,6 @@
 /* node.c - what a node offers, and what is taken of it. A heartbeat changes neither. */
-#include "internal.h"
+#include "ailment.h"
+#include "incident.h"
 
 #include "tallyman/base/alloc.h"
 
@@ -15,12 +16,14 @@ struct node_state *node_get(struct core *core, struct str name)
     HASH_ADD_KEYPTR(hh, core->nodes, node->name.ptr, (unsigned)node->name.len, node);
     RB_INSERT(node_tree, &core->node_order, node);
     node_touch_object(core, node);
+    flavors_touch(core);
     reaches_forget(core);
     return node;
 }
 
 static void node_free(struct core *core, struct node_state *node)
 {
+    core->harmful_nodes -= node->is_harmful ? 1 : 0;
     fit_plan_new(core); /* which may have it in its list */
     node_touch_drop(core, node);
     HASH_DEL(core->nodes, node);
@@ -123,7 +126,9 @@ static void node_health_changed(struct core *core, struct node_state *node)
         if (flavor->object->spec.health != NULL) {
             core->cost.nodes_visited++;
             node_plan_rest(core, node);
+            node_read_harm(core, node);
             node_touch_object(core, node);
+            flavors_touch(core);
             node_gangs_recheck(core, node);
             wake_all(core, WAIT_CLUSTER);
             return;
@@ -171,7 +176,13 @@ struct rc node_apply(struct core *core, const struct node *object, struct err *e
     node_read_capacity(core, node);
     node_read_readiness(core, node);
     node_plan_rest(core, node);
+    node_read_harm(core, node);
     node_touch_object(core, node);
+    flavors_touch(core);
+    for (struct device_state *device = node->devices; device != NULL;
+         device = device->next_on_node) {
+        ailment_judge_device(core, device); /* it may be of other flavors now */
+    }
     node_gangs_recheck(core, node);
     wake_for_node_edit(core, &before, node);
     vector_deinit(&before.capacity);
@@ -193,7 +204,9 @@ void node_deleted(struct core *core, const struct node *object)
     node->object = NULL;
     node->is_usable = false;
     node->not_ready_since_ms = 0;
+    node_read_harm(core, node);
     node_touch_object(core, node);
+    flavors_touch(core);
     node_gangs_recheck(core, node);
     wake_for_node_edit(core, &before, node);
     vector_deinit(&before.capacity);

@@ -1,4 +1,5 @@
 /* patch.c - the writes to a Job: one PATCH admits, one suspends, one puts back what was put in. */
+#include "avoid.h"
 #include "check.h"
 #include "topology.h"
 
@@ -156,6 +157,8 @@ static void admit_set(struct core *core, const struct gang *gang, uint32_t s,
         patch->sets_completions = own->is_elastic_index;
     }
     patch_add_directives(core->out->arena, set, &evaluation->sets[s], patch);
+    struct avoidance avoidance = avoid_find(core, set, &evaluation->sets[s]);
+    avoid_patch(core, &avoidance, patch);
     if (gang->check != NULL) {
         check_directives(core, gang, patch);
     }
@@ -296,6 +299,7 @@ static void restore_set(struct core *core, const struct gang *gang, const struct
     const struct gang_set *own = gang_set_find(gang, set->name);
     restore_selector(core, own, set, patch);
     restore_parallelism(gang, own, patch);
+    avoid_restore(core, record_restore(gang->record, set->name), patch);
     if (gang->record != NULL && str_is_set(gang->record->request)) {
         struct string_pair *keys = ARENA_ARRAY(core->out->arena, struct string_pair, 2);
         keys[0].key = STR(ANNOTATION_CONSUME);

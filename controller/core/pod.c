@@ -1,5 +1,5 @@
 /* pod.c - every pod that takes room, whoever owns it. */
-#include "internal.h"
+#include "incident.h"
 
 #include "tallyman/base/alloc.h"
 
@@ -221,6 +221,7 @@ static void pod_free(struct core *core, struct pod_state *pod)
     pod_drop_claims(pod);
     mem_free(pod->host_ports);
     pod_drop_apart(core, pod);
+    pod_drop_reports(core, pod);
     vector_deinit(&pod->amounts);
     str_drop(&pod->uid);
     str_drop(&pod->key);
@@ -282,6 +283,7 @@ struct rc pod_apply(struct core *core, const struct pod *object, struct err *err
     pod_read_claims(core, pod, object);
     pod_read_ports(pod, object);
     pod_read_apart(core, pod, object);
+    pod_read_reports(core, pod, object);
     pod_settle(core, pod);
     if (pod_gang(pod) != NULL) {
         gang_pod_changed(core, pod_gang(pod), pod);

@@ -210,6 +210,7 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
     booking_queue_changed(core, queue);
     queue->blocker = NULL;
     queue_touch(core, queue);
+    flavors_touch(core);
     wake_queue(core, queue, WAIT_ANY);
     struct gang *gang;
     RB_FOREACH (gang, gang_tree, &queue->pending) {

@@ -1,4 +1,5 @@
 /* record.c - what is written down of an admission, so that it is known again after a restart. */
+#include "avoid.h"
 #include "check.h"
 
 struct str record_json(struct core *core, const struct schema *schema, const void *value)
@@ -53,12 +54,15 @@ static struct resource_list record_requests(struct core *core, const struct char
     return list;
 }
 
-static struct record_restore *restore_of(struct core *core, const struct pod_set *set)
+static struct record_restore *restore_of(struct core *core, const struct pod_set *set,
+                                         const struct set_choice *choice)
 {
     struct record_restore *restore = ARENA_NEW(&core->scratch, struct record_restore);
     *restore = (struct record_restore){.node_selector = set->spec->node_selector,
                                        .tolerations = set->spec->tolerations,
                                        .parallelism = {true, set->size.pods}};
+    struct avoidance avoidance = avoid_find(core, set, choice);
+    avoid_record(set, &avoidance, restore);
     return restore;
 }
 
@@ -85,7 +89,7 @@ struct str record_text(struct core *core, struct gang *gang, const struct evalua
     const struct shape *shape = gang->shape;
     struct record_pod_set *sets = record_sets(core, gang, &evaluation->reserve);
     for (uint32_t s = 0; s < shape->set_count && shape->set_count > 1; s++) {
-        sets[s].restore = restore_of(core, &shape->sets[s]);
+        sets[s].restore = restore_of(core, &shape->sets[s], &evaluation->sets[s]);
     }
     struct admission_record record = {
         .queue = gang->queue->name,
@@ -93,7 +97,8 @@ struct str record_text(struct core *core, struct gang *gang, const struct evalua
         .priority = {true, gang->priority},
         .pod_sets = {.items = sets, .count = shape->set_count},
         .topology = record_domains(core, gang),
-        .restore = shape->set_count > 1 ? NULL : restore_of(core, &shape->sets[0])};
+        .restore =
+            shape->set_count > 1 ? NULL : restore_of(core, &shape->sets[0], &evaluation->sets[0])};
     if (gang->check != NULL) {
         record.request = request_name(&core->scratch, gang->name, gang->uid, gang->check->attempt);
     }

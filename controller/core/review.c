@@ -4,6 +4,8 @@
  * decided about a Job while a write of ours to it isn't settled: sent and unanswered, or answered
  * and not yet shown by the watch. */
 #include "check.h"
+#include "gate.h"
+#include "incident.h"
 #include "preempt.h"
 
 #include <assert.h>
@@ -295,7 +297,7 @@ static void review_running(struct core *core, struct gang *gang)
         gang_set_timer(core, gang, gang->write_retry_ms);
         return;
     }
-    if (review_victim(core, gang) || stop_drain(core, gang) || check_revoked(core, gang)) {
+    if (review_victim(core, gang) || incident_or_order_stops(core, gang)) {
         return;
     }
     review_resize(core, gang);

@@ -103,6 +103,7 @@ struct flavor_state {
     uint64_t status_hash;
     bool is_status_pending;
     bool is_status_dirty;
+    int64_t next_status_ms;
 };
 
 struct cohort_state {
@@ -429,6 +430,13 @@ struct core {
     struct device_profile *profiles;
     struct extended_name *extended; /* extended.h */
     struct taint_rule *taint_rules;
+    /* incident.c: nodes, devices and pods for which a gang may have to stop */
+    int64_t next_flavor_status_ms;   /* one that is dirty may be written then; 0: none waits */
+    struct device_ailment *ailments; /* ailment.h */
+    int64_t next_ailment_ms;         /* one of them is to be looked at; 0: none */
+    uint32_t harmful_nodes, evicting_devices, ill_pods;
+    bool has_new_harm;
+    int64_t next_harm_ms; /* a toleration ends; 0: none does */
     /* How the sets of a gang are read from its object; see gang_input.h. */
     struct rc (*read_gang)(struct arena *arena, const struct job *job, struct gang_input *ret_input,
                            struct err *err);

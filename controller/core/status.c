@@ -192,7 +192,6 @@ static bool flavor_content(struct core *core, struct str name, struct arena *are
     const struct resource_flavor *object = flavor->object;
     struct text text;
     text_init(&text, arena, 300);
-    name_field(&text, object->spec.health != NULL, "health");
     name_field(&text, object->spec.cost_rates.count > 0, "costRates");
     struct resource_flavor *content = &ret_content->flavor;
     *content = (struct resource_flavor){.meta.name = arena_copy_str(arena, name)};
@@ -204,6 +203,7 @@ static bool flavor_content(struct core *core, struct str name, struct arena *are
                                                     STR_ARG(text_str(&text))))
                      : ready_condition(core, arena, &object->status.conditions, &object->meta, true,
                                        "Ready", STR("queues may use the flavor"));
+    flavor_fill_figures(core, flavor, arena, &content->status);
     return hash_changed(kind_info(KIND_RESOURCE_FLAVOR)->schema, content, &flavor->status_hash);
 }
 
@@ -278,7 +278,7 @@ struct queue_figures_list core_queue_figures(const struct core *core, struct are
 
 /* -- when they are written -------------------------------------------------------------------- */
 
-static void emit_status(struct core *core, enum object_kind kind, struct str name)
+void emit_status(struct core *core, enum object_kind kind, struct str name)
 {
     struct effect *effect = effect_new(core, EFFECT_WRITE_STATUS);
     effect->object_kind = kind;
@@ -385,15 +385,7 @@ void queue_tick(struct core *core)
         return;
     }
     refresh_queues(core);
-    struct flavor_state *flavor;
-    struct flavor_state *next;
-    HASH_ITER (hh, core->flavors, flavor, next) {
-        if (flavor->is_status_dirty && !flavor->is_status_pending) {
-            flavor->is_status_dirty = false;
-            flavor->is_status_pending = true;
-            emit_status(core, KIND_RESOURCE_FLAVOR, flavor->name);
-        }
-    }
+    flavors_tick(core);
     struct cohort_state *cohort;
     struct cohort_state *next_cohort;
     HASH_ITER (hh, core->cohorts, cohort, next_cohort) {
@@ -412,5 +404,7 @@ int64_t queue_next_due_ms(const struct core *core)
     }
     const struct queue_state *queue =
         RB_MIN(queue_due_tree, (struct queue_due_tree *)(uintptr_t)&core->due_queues);
-    return queue == NULL ? INT64_MAX : queue->due_ms;
+    int64_t due_ms = queue == NULL ? INT64_MAX : queue->due_ms;
+    bool is_flavor_first = core->next_flavor_status_ms != 0 && core->next_flavor_status_ms < due_ms;
+    return is_flavor_first ? core->next_flavor_status_ms : due_ms;
 }

@@ -33,6 +33,8 @@ struct node_state {
     int64_t not_ready_since_ms;        /* 0: it is Ready */
     struct node_condition *conditions; /* owned */
     uint32_t condition_count;
+    bool is_harmful;              /* gangs that run there may have to stop: see incident.c */
+    bool was_ill;                 /* a flavor has called it unhealthy, since it was first seen */
     int64_t rests_until_ms;       /* the first of its quarantines that ends then; 0: none */
     struct device_state *devices; /* of this node only; list by next_on_node */
     struct pod_state *pods;       /* list by next_on_node */
@@ -63,6 +65,13 @@ struct pod_count {
     uint8_t set; /* its index */
 };
 
+/* A device that a pod has and that is reported Unhealthy in the pod's status. */
+struct ill_report {
+    struct str claim;   /* owned; "namespace/name"; absent: of a device plugin */
+    struct str request; /* owned; of the claim, absent: of any */
+    struct str id;      /* owned; of the device, in the reporter's own words */
+};
+
 struct pod_state {
     struct str uid; /* owned */
     UT_hash_handle hh;
@@ -80,6 +89,10 @@ struct pod_state {
     uint32_t claims_wanted; /* spec.resourceClaims[] entries */
     int64_t *host_ports;    /* owned; of its node, whatever the protocol and address */
     uint32_t host_port_count;
+    struct ill_report *ill; /* owned */
+    uint32_t ill_count;
+    struct str *ill_devices; /* owned keys of those that are known devices */
+    uint32_t ill_device_count;
     struct charge_list surplus; /* owned; devices beyond what its gang is charged for it */
     struct pod *apart;          /* owned; its required podAntiAffinity alone, NULL: it has none */
     bool is_settled;            /* bound, and all its claims are seen allocated */
@@ -154,6 +167,8 @@ struct device_state {
     uint32_t counter_count;
     bool is_used;         /* some claim's allocation names it */
     bool is_tainted;      /* NoSchedule or NoExecute, by its slice or by a rule */
+    bool is_evicting;     /* NoExecute */
+    bool is_resting;      /* in quarantine, or reported Unhealthy: see ailment.c */
     bool is_ailing;       /* some or all requests can't have it */
     bool is_uncountable;  /* names a counter that its pool doesn't have */
     uint64_t plan_epoch;  /* taken by the plan of that epoch */

@@ -1,8 +1,9 @@
 /* taint.c - devices that are tainted, by their ResourceSlice or by a DeviceTaintRule, and which
  * requests may have them all the same. An effect None says nothing to anybody. */
-#include "internal.h"
+#include "ailment.h"
 
 #include "tallyman/base/alloc.h"
+#include "tallyman/base/time_text.h"
 
 /* -- what a device has ------------------------------------------------------------------------ */
 
@@ -17,22 +18,28 @@ static bool rule_taints(const struct taint_rule *rule, const struct device_state
            device_taint_rule_selects(rule->object, &device->slice->spec, device_name(device));
 }
 
-static bool find_taints(const struct core *core, const struct device_state *device)
+static bool evicts(const struct taint *taint)
+{
+    return str_eq_c(taint->effect, "NoExecute");
+}
+
+static void find_taints(const struct core *core, const struct device_state *device,
+                        bool *ret_is_tainted, bool *ret_is_evicting)
 {
     const struct taint_list *taints = &device->device->taints;
+    *ret_is_tainted = false;
+    *ret_is_evicting = false;
     for (uint32_t i = 0; i < taints->count; i++) {
-        if (device_taint_keeps_off(&taints->items[i])) {
-            return true;
-        }
+        *ret_is_tainted = *ret_is_tainted || device_taint_keeps_off(&taints->items[i]);
+        *ret_is_evicting = *ret_is_evicting || evicts(&taints->items[i]);
     }
     struct taint_rule *rule;
     struct taint_rule *next;
     HASH_ITER (hh, core->taint_rules, rule, next) {
-        if (rule_taints(rule, device)) {
-            return true;
-        }
+        bool is_hit = rule_taints(rule, device);
+        *ret_is_tainted = *ret_is_tainted || is_hit;
+        *ret_is_evicting = *ret_is_evicting || (is_hit && evicts(&rule->object->spec.taint));
     }
-    return false;
 }
 
 void device_set_ailing(struct core *core, struct device_state *device, bool is_ailing)
@@ -48,10 +55,21 @@ void device_set_ailing(struct core *core, struct device_state *device, bool is_a
     }
 }
 
+void device_set_evicting(struct core *core, struct device_state *device, bool is_evicting)
+{
+    core->evicting_devices -= device->is_evicting ? 1 : 0;
+    core->evicting_devices += is_evicting ? 1 : 0;
+    core->has_new_harm = core->has_new_harm || is_evicting;
+    device->is_evicting = is_evicting;
+}
+
 void device_read_taints(struct core *core, struct device_state *device)
 {
-    device->is_tainted = find_taints(core, device);
-    device_set_ailing(core, device, device->is_tainted);
+    bool is_evicting = false;
+    find_taints(core, device, &device->is_tainted, &is_evicting);
+    device_set_evicting(core, device, is_evicting);
+    device_set_ailing(core, device, device->is_tainted || device->is_resting);
+    ailment_judge_device(core, device);
     profiles_slot_changed(core, device->slot);
     if (device->node != NULL) {
         node_touch(core, device->node);
@@ -60,30 +78,30 @@ void device_read_taints(struct core *core, struct device_state *device)
 
 /* -- who may have it all the same ------------------------------------------------------------- */
 
-static bool covers(const struct taint *taint, const struct toleration_list *tolerations,
-                   int64_t at_ms, int64_t *due_ms)
+static bool is_covered(const struct taint *taint, const struct taint_query *query)
 {
-    int64_t until_ms = device_taint_tolerated_until_ms(taint, tolerations);
-    if (until_ms <= at_ms) {
+    if (!device_taint_keeps_off(taint) || (query->only_evicting && !evicts(taint))) {
+        return true;
+    }
+    int64_t until_ms = device_taint_tolerated_until_ms(taint, query->tolerations);
+    if (until_ms <= query->at_ms) {
         return false;
     }
-    if (due_ms != NULL && until_ms < *due_ms) {
-        *due_ms = until_ms;
+    if (query->due_ms != NULL && until_ms < *query->due_ms) {
+        *query->due_ms = until_ms;
     }
     return true;
 }
 
 const struct taint *device_untolerated(const struct core *core, const struct device_state *device,
-                                       const struct toleration_list *tolerations, int64_t at_ms,
-                                       int64_t *ret_due_ms)
+                                       const struct taint_query *query)
 {
     if (!device->is_tainted) {
         return NULL;
     }
     const struct taint_list *taints = &device->device->taints;
     for (uint32_t i = 0; i < taints->count; i++) {
-        if (device_taint_keeps_off(&taints->items[i]) &&
-            !covers(&taints->items[i], tolerations, at_ms, ret_due_ms)) {
+        if (!is_covered(&taints->items[i], query)) {
             return &taints->items[i];
         }
     }
@@ -91,8 +109,7 @@ const struct taint *device_untolerated(const struct core *core, const struct dev
     struct taint_rule *rule;
     struct taint_rule *next;
     HASH_ITER (hh, core->taint_rules, rule, next) {
-        if (rule_taints(rule, device) &&
-            !covers(&rule->object->spec.taint, tolerations, at_ms, ret_due_ms) &&
+        if (rule_taints(rule, device) && !is_covered(&rule->object->spec.taint, query) &&
             (first == NULL || str_compare(rule->name, first->name) < 0)) {
             first = rule;
         }
@@ -100,20 +117,33 @@ const struct taint *device_untolerated(const struct core *core, const struct dev
     return first == NULL ? NULL : &first->object->spec.taint;
 }
 
+/* Who tolerates a taint only for a time would be stopped again. */
+static const struct taint *untolerated_for_good(const struct core *core,
+                                                const struct device_profile *profile,
+                                                const struct device_state *device)
+{
+    struct taint_query query = {.tolerations = &profile->tolerations, .at_ms = INT64_MAX - 1};
+    return device_untolerated(core, device, &query);
+}
+
 bool device_is_out(const struct core *core, const struct device_profile *profile,
                    const struct device_state *device)
 {
-    /* Who tolerates it only for a time would be stopped again. */
-    return device_untolerated(core, device, &profile->tolerations, INT64_MAX - 1, NULL) != NULL;
+    return device->is_resting || untolerated_for_good(core, profile, device) != NULL;
 }
 
 struct str device_out_text(struct core *core, const struct device_profile *profile,
                            const struct device_state *device)
 {
-    const struct taint *taint =
-        device_untolerated(core, device, &profile->tolerations, INT64_MAX - 1, NULL);
-    return taint == NULL ? STR_NONE
-                         : arena_format(&core->scratch, "taint " STR_FMT, STR_ARG(taint->key));
+    const struct taint *taint = untolerated_for_good(core, profile, device);
+    if (taint != NULL) {
+        return arena_format(&core->scratch, "taint " STR_FMT, STR_ARG(taint->key));
+    }
+    int64_t end_ms = ailment_end_ms(core, device);
+    char buffer[TIME_TEXT_BYTES];
+    return end_ms == 0 ? STR("reported Unhealthy")
+                       : arena_format(&core->scratch, "in quarantine until " STR_FMT,
+                                      STR_ARG(time_format_rfc3339(end_ms, buffer)));
 }
 
 /* -- rules ------------------------------------------------------------------------------------ */
@@ -137,7 +167,7 @@ static void taints_changed(struct core *core, const struct device_taint_rule *be
         }
     }
     if (is_any) {
-        wake_all(core, WAIT_CLUSTER);
+        wake_for_devices(core);
     }
 }
 

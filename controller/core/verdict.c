@@ -9,8 +9,13 @@ static struct verdict backoff_verdict(const struct gang *gang, struct arena *are
 {
     char buffer[TIME_TEXT_BYTES];
     struct str at = time_format_rfc3339(gang->memory.requeue_at_ms, buffer);
-    struct str why =
-        str_is_set(gang->refusal) ? gang->refusal : STR("its pods weren't ready in time");
+    const struct eviction *last = gang->eviction;
+    bool is_for_health = last != NULL && (str_eq_c(last->rule, "NodeUnhealthy") ||
+                                          str_eq_c(last->rule, "DeviceUnhealthy"));
+    struct str why = str_is_set(gang->refusal) ? gang->refusal
+                     : is_for_health ? STR("nodes or devices that it was given became unhealthy, "
+                                           "twice within ten minutes")
+                                     : STR("its pods weren't ready in time");
     return (struct verdict){
         .reason = REASON_BACKOFF,
         .message = arena_format(arena, "tried again at " STR_FMT " (%lld failed so far): " STR_FMT,

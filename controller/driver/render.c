@@ -94,9 +94,35 @@ static void render_map(struct json_writer *writer, const char *key, const struct
     json_object_end(writer);
 }
 
+static void render_affinity(struct json_writer *writer, const struct template_patch *patch)
+{
+    if (patch->affinity != NULL) {
+        struct pod_spec only = {.affinity = patch->affinity};
+        encode_fields(writer, &pod_spec_schema, &only);
+        return;
+    }
+    if (patch->drops_affinity == NULL) {
+        return;
+    }
+    static const char *const path[] = {"affinity", "nodeAffinity", "required"};
+    int depth = 0;
+    json_key(writer, path[0]);
+    while (!str_eq_c(str_from_c(patch->drops_affinity), path[depth])) {
+        depth++;
+        json_object_start(writer);
+        json_key(writer,
+                 depth == 2 ? "requiredDuringSchedulingIgnoredDuringExecution" : path[depth]);
+    }
+    json_null(writer);
+    for (; depth > 0; depth--) {
+        json_object_end(writer);
+    }
+}
+
 static void render_template(struct json_writer *writer, const struct template_patch *patch)
 {
-    bool changes_spec = patch->node_selector.count > 0 || patch->sets_tolerations;
+    bool changes_spec = patch->node_selector.count > 0 || patch->sets_tolerations ||
+                        patch->affinity != NULL || patch->drops_affinity != NULL;
     if (!changes_spec && patch->annotations.count == 0) {
         return;
     }
@@ -115,6 +141,7 @@ static void render_template(struct json_writer *writer, const struct template_pa
         if (patch->sets_tolerations) {
             render_tolerations(writer, &patch->tolerations);
         }
+        render_affinity(writer, patch);
         json_object_end(writer);
     }
     json_object_end(writer);

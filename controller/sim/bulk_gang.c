@@ -239,7 +239,8 @@ static struct string_map merged_selector(struct arena *arena, const struct strin
 static void patch_template(struct bulk *bulk, uint32_t index, const struct template_patch *patch)
 {
     struct bulk_gang_state *state = &bulk->gangs[index];
-    if (patch->node_selector.count == 0 && !patch->sets_tolerations) {
+    bool changes_affinity = patch->affinity != NULL || patch->drops_affinity != NULL;
+    if (patch->node_selector.count == 0 && !patch->sets_tolerations && !changes_affinity) {
         return;
     }
     struct arena arena;
@@ -251,8 +252,12 @@ static void patch_template(struct bulk *bulk, uint32_t index, const struct templ
     if (patch->sets_tolerations) {
         next.tolerations = patch->tolerations;
     }
+    if (changes_affinity) {
+        next.affinity = affinity_merge(&arena, next.affinity, patch->affinity,
+                                       str_from_c(patch->drops_affinity));
+    }
     struct pod_spec *spec = NULL;
-    if (next.node_selector.count > 0 || next.tolerations.count > 0) {
+    if (next.node_selector.count > 0 || next.tolerations.count > 0 || next.affinity != NULL) {
         spec = object_clone(&pod_spec_schema, &next);
     }
     mem_free(state->spec);

@@ -75,6 +75,10 @@ static void patch_template(struct sim *sim, const struct template_patch *patch,
             spec->tolerations.items = NULL;
         }
     }
+    if (patch->affinity != NULL || patch->drops_affinity != NULL) {
+        spec->affinity = affinity_merge(&sim->scratch, spec->affinity, patch->affinity,
+                                        str_from_c(patch->drops_affinity));
+    }
 }
 
 /* Beside the template; true: something was in the patch. */

@@ -260,6 +260,10 @@ static void write_status(struct scenario *s, const struct effect *effect)
             ((struct queue *)entry->value)->status = content.queue.status;
             entry_touch(s, entry);
             tell(s, entry);
+        } else if (entry != NULL && effect->object_kind == KIND_RESOURCE_FLAVOR) {
+            ((struct resource_flavor *)entry->value)->status = content.flavor.status;
+            entry_touch(s, entry);
+            tell(s, entry);
         }
     }
     answer(s, effect, EFFECT_OK, STR_NONE, STR_NONE);

@@ -19,12 +19,41 @@ void set_mark(struct scenario *s, struct object_meta *meta, const struct job_pat
                    patch->removes_checkpoint);
 }
 
+/* The patch's own is gone after the step. */
+static struct affinity *affinity_kept(struct scenario *s, struct affinity *affinity)
+{
+    struct pod_spec only = {.affinity = affinity};
+    struct json_writer *writer = json_writer_new();
+    encode_object(writer, &pod_spec_schema, &only);
+    void *copy = NULL;
+    struct err err;
+    struct str text = arena_copy_str(&s->arena, json_writer_text(writer));
+    assert_false(rc_failed(decode_json(&s->arena, &pod_spec_schema, text, &copy, &err)));
+    json_writer_free(writer);
+    return ((struct pod_spec *)copy)->affinity;
+}
+
+static bool changes_template(const struct template_patch *patch)
+{
+    return patch->node_selector.count > 0 || patch->sets_tolerations || patch->affinity != NULL ||
+           patch->drops_affinity != NULL;
+}
+
+static void apply_affinity(struct scenario *s, struct pod_spec *spec,
+                           const struct template_patch *patch)
+{
+    if (patch->affinity != NULL || patch->drops_affinity != NULL) {
+        struct affinity *sets = patch->affinity == NULL ? NULL : affinity_kept(s, patch->affinity);
+        spec->affinity =
+            affinity_merge(&s->arena, spec->affinity, sets, str_from_c(patch->drops_affinity));
+    }
+}
+
 void apply_template(struct scenario *s, struct job *job, const struct template_patch *patch)
 {
     struct pod_spec *spec = &job->spec.pod_template.spec;
     bool is_template_fixed = job->status.start_time.is_set;
-    bool is_template_changed = patch->node_selector.count > 0 || patch->sets_tolerations;
-    assert_false(is_template_fixed && is_template_changed); /* the server would say 422 */
+    assert_false(is_template_fixed && changes_template(patch)); /* the server would say 422 */
     for (uint32_t i = 0; i < patch->annotations.count; i++) {
         const struct string_pair *pair = &patch->annotations.items[i];
         struct string_map *annotations = &job->spec.pod_template.meta.annotations;
@@ -45,6 +74,7 @@ void apply_template(struct scenario *s, struct job *job, const struct template_p
             spec->tolerations.items = NULL;
         }
     }
+    apply_affinity(s, spec, patch);
     if (patch->parallelism.is_set) {
         job->spec.parallelism = patch->parallelism;
     }

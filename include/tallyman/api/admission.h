@@ -205,6 +205,10 @@ struct record_restore {
     struct toleration_list tolerations;
     struct opt_int parallelism;
     struct opt_int active_deadline_seconds; /* 0: none; absent: it wasn't touched */
+    /* What the template hadn't of "affinity", "nodeAffinity", "required"; or "terms": it had those
+     * of required_affinity. Absent: it wasn't touched. */
+    struct str added_affinity;
+    struct node_selector *required_affinity;
 };
 
 struct record_pod_set {

@@ -123,10 +123,32 @@ struct pod_spec {
     struct opt_bool host_network;
 };
 
+/* One device that a container has, and how its driver says it is. */
+struct resource_health {
+    struct str resource_id; /* JSON name: resourceID */
+    struct str health;      /* Healthy Unhealthy Unknown */
+};
+
+struct resource_health_list {
+    struct resource_health *items;
+    uint32_t count;
+};
+
+struct resource_status {
+    struct str name; /* of a resource, or "claim:NAME" or "claim:NAME/REQUEST" */
+    struct resource_health_list resources;
+};
+
+struct resource_status_list {
+    struct resource_status *items;
+    uint32_t count;
+};
+
 struct container_status {
     struct str name;
     struct resource_list allocated_resources;
     struct resource_requirements *resources; /* what the kubelet has really given */
+    struct resource_status_list allocated_resources_status;
 };
 
 struct container_status_list {
@@ -174,3 +196,8 @@ struct pod_template {
 /* Succeeded or Failed: it holds nothing any more. */
 bool pod_is_terminal(const struct pod *pod);
 bool pod_is_ready(const struct pod *pod);
+/* The affinity after a merge PATCH: `sets` gives the required node terms (NULL: nothing), `drops`
+ * is absent or names what goes ("affinity", "nodeAffinity", "required"). In the arena; its parts
+ * are borrowed. */
+struct affinity *affinity_merge(struct arena *arena, const struct affinity *before,
+                                const struct affinity *sets, struct str drops);

@@ -214,12 +214,26 @@ struct resource_flavor_spec {
     struct cost_rate_list cost_rates;
 };
 
+/* A device of the flavor that is ailing, or in quarantine. */
+struct flavor_device {
+    struct str name; /* driver/pool/device */
+    struct opt_time since;
+    struct opt_time well_since; /* not set: it is ailing still */
+    struct opt_bool reported;   /* by a pod's status */
+};
+
+struct flavor_device_list {
+    struct flavor_device *items;
+    uint32_t count;
+};
+
 struct resource_flavor_status {
     struct opt_int observed_generation;
     struct condition_list conditions;
     struct opt_int nodes;
     struct opt_int nodes_usable;
     struct opt_int queues;
+    struct flavor_device_list devices;
 };
 
 struct resource_flavor {

@@ -173,7 +173,12 @@
 #define BOOKING_REFRESH_MS      10000             /* between two looks at when booked heads start */
 
 /* core: health */
-#define NODE_SETTLING_MS (5 * 60 * 1000) /* a new Node comes up: no recovery */
+#define INCIDENT_AGAIN_MS  (10 * 60 * 1000)      /* a gang that stops again so soon backs off */
+#define FLAVOR_DEVICES_MAX 512                   /* ailing devices in a flavor's status */
+#define REPORTED_REST_MS   (5 * 60 * 1000)       /* at least, of a device that a pod reported */
+#define AILMENT_GONE_MS    (24 * 60 * 60 * 1000) /* a device that is gone is forgotten then */
+#define AVOIDED_HOSTS_MAX  1000                  /* unhealthy nodes that one affinity names */
+#define NODE_SETTLING_MS   (5 * 60 * 1000)       /* a new Node comes up: no recovery */
 
 /* core: topology */
 #define TOPOLOGY_LEVELS_MAX 16  /* of a flavor */

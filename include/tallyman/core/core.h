@@ -78,6 +78,8 @@ struct template_patch {
     struct string_map node_selector; /* an absent value removes the key */
     bool sets_tolerations;           /* the whole list; empty removes it */
     struct toleration_list tolerations;
+    struct affinity *affinity;     /* its required node terms alone are set; NULL: left alone */
+    const char *drops_affinity;    /* static; "affinity", "nodeAffinity" or "required" goes */
     struct string_map annotations; /* an absent value removes the key */
     struct opt_int parallelism;
     bool sets_completions; /* to the same number, for an Indexed Job whose two are one */

@@ -1,0 +1,28 @@
+/* avoid.h - nodes that a flavor calls unhealthy and kube-scheduler knows nothing against: an
+ * admission keeps the gang's pods off them. Private to the core. */
+#pragma once
+
+#include "internal.h"
+
+/* What the required node affinity of the template becomes. */
+struct avoidance {
+    struct affinity *affinity; /* in the scratch arena, its required terms alone; NULL: there is
+                                  nothing to avoid */
+    const char *added; /* static; what the template hadn't: "affinity", "nodeAffinity", "required",
+                          or "terms": only they are others */
+};
+
+struct avoidance avoid_find(struct core *core, const struct pod_set *set,
+                            const struct set_choice *choice);
+/* Into the PATCH that admits, and into the record what is to be put back. */
+void avoid_patch(struct core *core, const struct avoidance *avoidance,
+                 struct template_patch *patch);
+void avoid_record(const struct pod_set *set, const struct avoidance *avoidance,
+                  struct record_restore *restore);
+/* Into the PATCH that puts back, if the record says that there is something. */
+void avoid_restore(struct core *core, const struct record_restore *restore,
+                   struct template_patch *patch);
+/* The affinity as the user wrote it, of a template that an admission may have changed; in the
+ * scratch arena, or the spec's own. */
+struct affinity *avoid_plain(struct core *core, const struct pod_spec *spec,
+                             const struct record_restore *restore);

@@ -1,0 +1,267 @@
+/* Nodes that a flavor's rules call unhealthy: out while that lasts and for the quarantine after. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+#include "support/scenario_internal.h"
+
+static void given_rules(struct scenario *s, const char *health)
+{
+    char json[512];
+    snprintf(json, sizeof(json), "{\"metadata\":{\"name\":\"gpu\"},\"spec\":{\"health\":{%s}}}",
+             health);
+    given_json(s, KIND_RESOURCE_FLAVOR, json);
+}
+
+#define GPU_HEALTHY "\"conditions\":[{\"type\":\"GpuHealthy\",\"status\":\"False\"}]"
+
+/* The node has said so since then (since the scenario's start). */
+static void node_says(struct scenario *s, const char *name, const char *status, int64_t since_ms)
+{
+    struct condition *conditions = ARENA_ARRAY(&s->arena, struct condition, 2);
+    conditions[0] = (struct condition){.type = STR("Ready"), .status = STR("True")};
+    conditions[1] =
+        (struct condition){.type = STR("GpuHealthy"),
+                           .status = str_from_c(status),
+                           .last_transition_time = {true, SCENARIO_START_MS + since_ms}};
+    struct node *node = scenario_object(s, KIND_NODE, name);
+    node->status.conditions = (struct condition_list){conditions, 2};
+    object_changed(s, KIND_NODE, name);
+}
+
+static void given_two_nodes(struct scenario *s, const char *health)
+{
+    given_node(s, "n1", "cpu=4 example.com/gpu=2");
+    given_node(s, "n2", "cpu=4 example.com/gpu=2");
+    given_rules(s, health);
+    given_queue(s, "q", "flavor=gpu example.com/gpu=8");
+    scenario_start(s);
+    at(s, 3600000); /* the nodes have been there for an hour */
+}
+
+/* A node is out while it has a condition that its flavor lists; another flavor's nodes aren't. */
+static void listed_condition_puts_the_node_out(void **state)
+{
+    struct scenario *s = *state;
+    given_two_nodes(s, GPU_HEALTHY);
+    node_says(s, "n2", "False", 3600000);
+    given_job(s, "a", "q", "pods=4 example.com/gpu=1");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    expect_message(s, "a",
+                   "needs 4 example.com/gpu at once, 2 of 2 are free; with 2 that are out "
+                   "for health reasons it could start: node n2 (unhealthy (GpuHealthy is "
+                   "False))");
+    node_says(s, "n2", "Unknown", 3610000);
+    expect_state(s, "a", "Admitted");
+}
+
+/* It counts again when the condition has been good for the quarantine, and at that moment exactly
+ * those wake that it has room for. */
+static void node_counts_again_after_the_quarantine(void **state)
+{
+    struct scenario *s = *state;
+    given_two_nodes(s, GPU_HEALTHY ",\"quarantine\":\"10m\"");
+    node_says(s, "n2", "False", 3600000);
+    given_job(s, "a", "q", "pods=4 example.com/gpu=1");
+    given_job(s, "huge", "q", "pods=6 example.com/gpu=1");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 4000000);
+    node_says(s, "n2", "True", 3960000);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 3960000 + 599000);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 3960000 + 600000);
+    expect_state(s, "a", "Admitted");
+}
+
+/* The condition itself says since when it is good, so a restart neither shortens nor renews the
+ * quarantine. */
+static void restart_changes_no_quarantine(void **state)
+{
+    struct scenario *s = *state;
+    given_two_nodes(s, GPU_HEALTHY ",\"quarantine\":\"10m\"");
+    node_says(s, "n2", "False", 3600000);
+    given_job(s, "a", "q", "pods=4 example.com/gpu=1");
+    at(s, 3700000);
+    node_says(s, "n2", "True", 3700000);
+    at(s, 3900000);
+    restart(s, WITHOUT_ADMISSIONS);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 3700000 + 599000);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    restart(s, WITH_ADMISSIONS);
+    at(s, 3700000 + 600000);
+    expect_state(s, "a", "Admitted");
+}
+
+/* A node that has just come up says all for the first time: that is no recovery. */
+static void new_node_needs_no_quarantine(void **state)
+{
+    struct scenario *s = *state;
+    given_two_nodes(s, GPU_HEALTHY ",\"quarantine\":\"10m\"");
+    given_job(s, "a", "q", "pods=6 example.com/gpu=1");
+    given_node(s, "n3", "cpu=4 example.com/gpu=2 ready=False");
+    at(s, 3620000);
+    node_says(s, "n3", "True", 3620000);
+    expect_state(s, "a", "Admitted");
+}
+
+/* One that falls ill in its first minutes is no exception. */
+static void young_node_that_was_ill_is_in_quarantine(void **state)
+{
+    struct scenario *s = *state;
+    given_two_nodes(s, GPU_HEALTHY ",\"quarantine\":\"10m\"");
+    given_node(s, "n3", "cpu=4 example.com/gpu=2");
+    node_says(s, "n3", "False", 3610000);
+    given_job(s, "a", "q", "pods=6 example.com/gpu=1");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 3620000);
+    node_says(s, "n3", "True", 3620000);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 4220000);
+    expect_state(s, "a", "Admitted");
+}
+
+/* Under a gang that runs there: it stops whole, once, and starts again elsewhere. */
+static void listed_condition_stops_the_gang_there(void **state)
+{
+    struct scenario *s = *state;
+    given_two_nodes(s, GPU_HEALTHY ",\"quarantine\":\"10m\"");
+    given_job(s, "a", "q", "pods=2 example.com/gpu=1");
+    gang_starts(s, "a", "n1 n1");
+    expect_state(s, "a", "Running");
+    trace_forget(s);
+    node_says(s, "n1", "False", 3600000);
+    expect_state(s, "a", "Suspending WaitingForTermination");
+    assert_non_null(strstr(trace_text(s), "a ! Warning NodeUnhealthy: node n1 has condition "
+                                          "GpuHealthy=False, which ResourceFlavor gpu lists as "
+                                          "unhealthy"));
+    gang_stops(s, "a");
+    expect_state(s, "a", "Admitted");
+    gang_starts(s, "a", "n2 n2");
+    expect_state(s, "a", "Running");
+}
+
+static const struct node_selector *required(struct scenario *s, const char *job)
+{
+    const struct affinity *affinity = scenario_job(s, job)->spec.pod_template.spec.affinity;
+    return affinity == NULL || affinity->node_affinity == NULL ? NULL
+                                                               : affinity->node_affinity->required;
+}
+
+/* kube-scheduler has nothing against a node that only a flavor calls unhealthy, so the PATCH that
+ * admits keeps the pods off it; what it has put in is taken out again. */
+static void pods_are_kept_off_unhealthy_nodes(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n3", "cpu=4 example.com/gpu=2");
+    given_node(s, "n4", "cpu=4 example.com/gpu=2");
+    given_two_nodes(s, GPU_HEALTHY ",\"quarantine\":\"10m\"");
+    node_says(s, "n2", "False", 3600000);
+    node_says(s, "n4", "True", 3600000 - 30000); /* good, and not for long enough */
+    given_job(s, "a", "q", "pods=2 example.com/gpu=1");
+    expect_state(s, "a", "Admitted");
+    const struct node_selector *selector = required(s, "a");
+    assert_non_null(selector);
+    check_i64(selector->node_selector_terms.count, 1);
+    const struct match_expression *expression =
+        &selector->node_selector_terms.items[0].match_expressions.items[0];
+    check_str(expression->key, "kubernetes.io/hostname");
+    check_str(expression->op, "NotIn");
+    check_i64(expression->values.count, 2);
+    check_str(expression->values.items[0], "n2");
+    check_str(expression->values.items[1], "n4");
+    restart(s, WITH_ADMISSIONS);
+    gang_starts(s, "a", "n1 n1");
+    node_says(s, "n1", "False", 3600000);
+    expect_state(s, "a", "Suspending WaitingForTermination");
+    gang_stops(s, "a");
+    expect_state(s, "a", "Admitted"); /* on n3 now */
+    selector = required(s, "a");
+    check_i64(selector->node_selector_terms.items[0].match_expressions.items[0].values.count, 3);
+    node_says(s, "n2", "True", 3600000 - 660000);
+    node_says(s, "n1", "True", 3600000 - 660000);
+    node_says(s, "n4", "True", 3600000 - 660000);
+    writes_are_manual(s, true);
+    job_suspended_by_user(s, "a", true);
+    write_ok(s, "a", true);
+    assert_null(scenario_job(s, "a")->spec.pod_template.spec.affinity);
+}
+
+/* The user's own alternatives stay, each with that addition, and come back as they were. */
+static void required_affinity_of_the_user_is_kept(void **state)
+{
+    struct scenario *s = *state;
+    given_two_nodes(s, GPU_HEALTHY);
+    node_says(s, "n2", "False", 3600000);
+    given_job_spec(s, "a", "q", "pods=2",
+                   "{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
+                   "\"example.com/gpu\":\"1\"}}}],\"affinity\":{\"nodeAffinity\":{"
+                   "\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":["
+                   "{\"matchExpressions\":[{\"key\":\"kubernetes.io/hostname\",\"operator\":"
+                   "\"Exists\"}]},{\"matchExpressions\":[{\"key\":\"never\",\"operator\":"
+                   "\"Exists\"}]}]}}}}");
+    expect_state(s, "a", "Admitted");
+    const struct node_selector *selector = required(s, "a");
+    check_i64(selector->node_selector_terms.count, 2);
+    check_i64(selector->node_selector_terms.items[0].match_expressions.count, 2);
+    check_i64(selector->node_selector_terms.items[1].match_expressions.count, 2);
+    writes_are_manual(s, true);
+    job_suspended_by_user(s, "a", true);
+    write_ok(s, "a", true);
+    selector = required(s, "a");
+    check_i64(selector->node_selector_terms.count, 2);
+    check_i64(selector->node_selector_terms.items[0].match_expressions.count, 1);
+    check_str(selector->node_selector_terms.items[1].match_expressions.items[0].key, "never");
+}
+
+/* A rule that comes later is in force at once. */
+static void rule_that_is_added_is_in_force_at_once(void **state)
+{
+    struct scenario *s = *state;
+    given_two_nodes(s, "");
+    given_job(s, "a", "q", "pods=2 example.com/gpu=1");
+    gang_starts(s, "a", "n1 n1");
+    node_says(s, "n1", "False", 3600000);
+    expect_state(s, "a", "Running");
+    given_rules(s, GPU_HEALTHY);
+    expect_state(s, "a", "Suspending WaitingForTermination");
+}
+
+/* The kubelet's own conditions stand at False on every healthy node, and are as good as unsaid. */
+static void pressure_is_a_condition_like_others(void **state)
+{
+    struct scenario *s = *state;
+    given_two_nodes(s, "\"conditions\":[{\"type\":\"DiskPressure\",\"status\":\"True\"}]");
+    struct condition *conditions = ARENA_ARRAY(&s->arena, struct condition, 2);
+    conditions[0] = (struct condition){.type = STR("Ready"), .status = STR("True")};
+    conditions[1] = (struct condition){.type = STR("DiskPressure"), .status = STR("False")};
+    struct node *node = scenario_object(s, KIND_NODE, "n2");
+    node->status.conditions = (struct condition_list){conditions, 2};
+    object_changed(s, KIND_NODE, "n2");
+    given_job(s, "a", "q", "pods=4 example.com/gpu=1");
+    expect_state(s, "a", "Admitted");
+    conditions[1].status = STR("True");
+    object_changed(s, KIND_NODE, "n2");
+    given_job(s, "b", "q", "pods=3 example.com/gpu=1");
+    job_deleted_now(s, "a");
+    expect_state(s, "b", "Pending DevicesUnhealthy");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(listed_condition_puts_the_node_out),
+        scenario_test(node_counts_again_after_the_quarantine),
+        scenario_test(restart_changes_no_quarantine),
+        scenario_test(new_node_needs_no_quarantine),
+        scenario_test(young_node_that_was_ill_is_in_quarantine),
+        scenario_test(listed_condition_stops_the_gang_there),
+        scenario_test(pods_are_kept_off_unhealthy_nodes),
+        scenario_test(required_affinity_of_the_user_is_kept),
+        scenario_test(rule_that_is_added_is_in_force_at_once),
+        scenario_test(pressure_is_a_condition_like_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/* Devices that were tainted, or reported Unhealthy: they count again after their flavor's
+ * quarantine, and a restart neither shortens nor renews it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+#include "support/scenario_internal.h"
+
+#define CLASS "gpu.example.com"
+
+static void given_pair(struct scenario *s, const char *second)
+{
+    char json[512];
+    snprintf(json, sizeof(json),
+             "{\"metadata\":{\"name\":\"n1-slice\"},\"spec\":{\"driver\":\"gpu.example.com\","
+             "\"nodeName\":\"n1\",\"pool\":{\"name\":\"n1\",\"generation\":1,"
+             "\"resourceSliceCount\":1},\"devices\":[{\"name\":\"g0\"},{\"name\":\"g1\"%s}]}}",
+             second);
+    given_json(s, KIND_RESOURCE_SLICE, json);
+}
+
+#define TAINTED ",\"taints\":[{\"key\":\"broken\",\"effect\":\"NoSchedule\"}]"
+
+static void given_cluster(struct scenario *s, const char *health)
+{
+    char json[256];
+    snprintf(json, sizeof(json), "{\"metadata\":{\"name\":\"default\"},\"spec\":{\"health\":{%s}}}",
+             health);
+    given_json(s, KIND_RESOURCE_FLAVOR, json);
+    given_node(s, "n1", "cpu=16");
+    given_pair(s, "");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_template(s, "one", CLASS, 1);
+    given_queue(s, "q", "gpu.example.com=8");
+}
+
+static const struct resource_flavor_status *flavor_status(struct scenario *s)
+{
+    return &((const struct resource_flavor *)scenario_object(s, KIND_RESOURCE_FLAVOR, "default"))
+                ->status;
+}
+
+/* It counts again when its taint has been gone for that long, and then at once. */
+static void device_counts_again_after_the_quarantine(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s, "\"quarantine\":\"10m\"");
+    scenario_start(s);
+    given_pair(s, TAINTED);
+    given_job(s, "a", "q", "pods=2 template=one");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 60000);
+    check_i64(flavor_status(s)->devices.count, 1);
+    check_str(flavor_status(s)->devices.items[0].name, "gpu.example.com/n1/g1");
+    assert_false(flavor_status(s)->devices.items[0].well_since.is_set);
+    given_pair(s, "");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    given_job(s, "b", "q", "pods=2 template=one");
+    expect_message(s, "b",
+                   "device gpu.example.com/n1/g1 (in quarantine until "
+                   "2026-11-30T12:11:00Z)");
+    at(s, 70000);
+    check_i64(flavor_status(s)->devices.items[0].well_since.ms, SCENARIO_START_MS + 60000);
+    at(s, 659000);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 660000);
+    expect_state(s, "a", "Admitted");
+    at(s, 670000);
+    check_i64(flavor_status(s)->devices.count, 0);
+}
+
+static void without_quarantine_it_counts_at_once(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s, "");
+    scenario_start(s);
+    given_pair(s, TAINTED);
+    given_job(s, "a", "q", "pods=2 template=one");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    given_pair(s, "");
+    expect_state(s, "a", "Admitted");
+    at(s, 60000);
+    check_i64(flavor_status(s)->devices.count, 0);
+}
+
+/* The flavor's status carries it, so a restart in the middle changes nothing, whatever is listed
+ * first. */
+static void restart_goes_on_where_the_quarantine_was(void **state)
+{
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct scenario *s = *state;
+        if (seed > 0) {
+            s = scenario_new();
+        }
+        given_cluster(s, "\"quarantine\":\"10m\"");
+        scenario_start(s);
+        given_pair(s, TAINTED);
+        given_job(s, "a", "q", "pods=2 template=one");
+        at(s, 60000);
+        given_pair(s, "");
+        at(s, 300000);
+        listing_order(s, seed);
+        restart(s, seed % 3 == 0 ? WITHOUT_ADMISSIONS : WITH_ADMISSIONS);
+        expect_state(s, "a", "Pending DevicesUnhealthy");
+        at(s, 659000);
+        expect_state(s, "a", "Pending DevicesUnhealthy");
+        at(s, 660000);
+        expect_state(s, "a", "Admitted");
+        if (seed > 0) {
+            scenario_free(s);
+        }
+    }
+}
+
+/* Its taint went while nobody looked: that is the latest time at which it can have gone. */
+static void device_that_recovered_unseen_is_well_since_the_start(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s, "\"quarantine\":\"10m\"");
+    scenario_start(s);
+    given_pair(s, TAINTED);
+    given_job(s, "a", "q", "pods=2 template=one");
+    at(s, 60000);
+    struct resource_slice *slice = scenario_object(s, KIND_RESOURCE_SLICE, "n1-slice");
+    slice->spec.devices.items[1].taints = (struct taint_list){.items = NULL};
+    at(s, 100000);
+    restart(s, WITH_ADMISSIONS);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 699000);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 700000);
+    expect_state(s, "a", "Admitted");
+}
+
+static void relapse_begins_it_anew(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s, "\"quarantine\":\"10m\"");
+    scenario_start(s);
+    given_pair(s, TAINTED);
+    given_job(s, "a", "q", "pods=2 template=one");
+    given_pair(s, "");
+    at(s, 500000);
+    given_pair(s, TAINTED);
+    at(s, 550000);
+    given_pair(s, "");
+    at(s, 1149000);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 1150000);
+    expect_state(s, "a", "Admitted");
+}
+
+/* A driver that takes the device off its slice and puts it back has not made it well. */
+static void device_that_was_away_is_still_in_quarantine(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s, "\"quarantine\":\"10m\"");
+    scenario_start(s);
+    given_pair(s, TAINTED);
+    given_job(s, "a", "q", "pods=2 template=one");
+    object_gone(s, KIND_RESOURCE_SLICE, "n1-slice");
+    at(s, 100000);
+    given_pair(s, "");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 699000);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 700000);
+    expect_state(s, "a", "Admitted");
+}
+
+static void rule_that_is_dropped_ends_it(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s, "\"quarantine\":\"10m\"");
+    scenario_start(s);
+    given_pair(s, TAINTED);
+    given_job(s, "a", "q", "pods=2 template=one");
+    given_pair(s, "");
+    at(s, 100000);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    given_json(s, KIND_RESOURCE_FLAVOR, "{\"metadata\":{\"name\":\"default\"},\"spec\":{}}");
+    expect_state(s, "a", "Admitted");
+}
+
+/* The kubelet's report goes with the pod that carries it: the device rests for five minutes at
+ * least, so that the gang isn't put on it again at once. */
+static void reported_device_rests_after_its_pod_has_gone(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s, "");
+    given_job(s, "a", "q", "pods=2 template=one");
+    scenario_start(s);
+    gang_starts(s, "a", "n1 n1");
+    pod_claims(s, "a-0", "one", "n1/g0");
+    pod_claims(s, "a-1", "one", "n1/g1");
+    expect_state(s, "a", "Running");
+    static struct resource_health device = {.resource_id = STR_INIT("vendor.com/gpu=one"),
+                                            .health = STR_INIT("Unhealthy")};
+    static struct resource_status resource = {.name = STR_INIT("claim:c-one/gpu")};
+    static struct container_status container = {.name = STR_INIT("c")};
+    resource.resources = (struct resource_health_list){&device, 1};
+    container.allocated_resources_status = (struct resource_status_list){&resource, 1};
+    struct pod *pod = scenario_object(s, KIND_POD, "a-1");
+    pod->status.container_statuses = (struct container_status_list){&container, 1};
+    object_changed(s, KIND_POD, "a-1");
+    expect_state(s, "a", "Suspending WaitingForTermination");
+    at(s, 10000);
+    assert_true(flavor_status(s)->devices.items[0].reported.value);
+    gang_stops(s, "a");
+    claim_freed(s, "a-0-one");
+    claim_freed(s, "a-1-one");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 100000);
+    restart(s, WITH_ADMISSIONS);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 309000);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 310000);
+    expect_state(s, "a", "Admitted");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(device_counts_again_after_the_quarantine),
+        scenario_test(without_quarantine_it_counts_at_once),
+        scenario_test(restart_goes_on_where_the_quarantine_was),
+        scenario_test(device_that_recovered_unseen_is_well_since_the_start),
+        scenario_test(relapse_begins_it_anew),
+        scenario_test(device_that_was_away_is_still_in_quarantine),
+        scenario_test(rule_that_is_dropped_ends_it),
+        scenario_test(reported_device_rests_after_its_pod_has_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
