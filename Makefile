@@ -11,8 +11,8 @@ BIN       := $(BUILD_DIR)/rel/tallyman
 SOURCES    = $(shell find api controller include tests -name '*.[ch]')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-model test-scheduler check \
-        bench format tidy cov fuzz reproducible sbom clean
+.PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-nightly test-model \
+        test-scheduler check bench format tidy cov fuzz reproducible sbom clean
 
 # $(call cmake_build,PRESET,TARGETS): configured once, then only what changed.
 define cmake_build
@@ -60,6 +60,12 @@ asan: ## build program and tests with sanitizers
 test: ## run every test; STAGES="unit wire" picks stages
 	@cmake/deps test
 	@tests/run --build-dir $(BUILD_DIR) --jobs $(JOBS) $(STAGES)
+
+test-nightly: test-model ## besides: 100,000 instances of fair sharing, and real traces where TALLYMAN_DATA has them
+	$(call cmake_build,dev,property_drf)
+	$(call cmake_build,rel,tallyman)
+	@DRF_INSTANCES=100000 $(BUILD_DIR)/dev/property_drf
+	@tests/traces/run --bin $(BIN)
 
 test-model: ## hold the core against the reference model; STATES=100000
 	@cmake/deps test
