@@ -3,13 +3,6 @@
  * level; then priority, time, uid. */
 #include "model/policy.h"
 
-/* numerator / denominator; beyond all others where is_last. */
-struct share {
-    bool is_last;
-    int64_t numerator;
-    int64_t denominator;
-};
-
 int tree_root(const struct model_state *state, int member)
 {
     while (state->members[member].parent != NONE) {
@@ -30,7 +23,7 @@ bool tree_is_fair(const struct model_state *state, int root)
 }
 
 /* Beyond its own quota, of what its parent could give, of the resource where that is most. */
-static struct share share_of(const struct books *books, int member)
+struct share share_at(const struct books *books, int member)
 {
     const struct model_state *state = books->state;
     struct share most = {false, 0, 1};
@@ -43,6 +36,9 @@ static struct share share_of(const struct books *books, int member)
             int over = tree_used(books, member, at) - tree_subtree(state, member, at);
             borrowed += over > 0 ? over : 0;
             lendable += tree_potential(state, parent, at);
+        }
+        if (lendable == 0 && borrowed > 0) {
+            return (struct share){true, borrowed, 1}; /* of nothing */
         }
         if (lendable > 0 && borrowed * most.denominator > most.numerator * lendable) {
             most = (struct share){false, borrowed, lendable};
@@ -57,7 +53,7 @@ static struct share share_of(const struct books *books, int member)
     return most;
 }
 
-static int compare_shares(struct share a, struct share b)
+int share_compare(struct share a, struct share b)
 {
     if (a.is_last || b.is_last) {
         return a.is_last - b.is_last; /* two that are last are last alike */
@@ -70,13 +66,13 @@ static int compare_shares(struct share a, struct share b)
 static struct share share_with(const struct books *books, int member, const struct turn *turn)
 {
     if (turn->flavor == NONE) {
-        return share_of(books, member);
+        return share_at(books, member);
     }
     struct books with = *books;
     with.is_charged[turn->gang] = true;
     with.flavor[turn->gang] = turn->flavor;
     with.count[turn->gang] = turn->count;
-    return share_of(&with, member);
+    return share_at(&with, member);
 }
 
 static int better(const struct books *books, const struct turn *turns, const int queues[2],
@@ -91,8 +87,8 @@ static int better(const struct books *books, const struct turn *turns, const int
         return a->height < b->height ? queues[0] : queues[1];
     }
     int order = branches[0] == NONE ? 0
-                                    : compare_shares(share_with(books, branches[0], a),
-                                                     share_with(books, branches[1], b));
+                                    : share_compare(share_with(books, branches[0], a),
+                                                    share_with(books, branches[1], b));
     if (order != 0) {
         return order < 0 ? queues[0] : queues[1];
     }

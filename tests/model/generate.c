@@ -64,11 +64,10 @@ static void generate_cohorts(struct dice *dice, struct model_state *state, int c
     }
 }
 
-static void generate_policy(struct dice *dice, struct model_queue *queue, bool is_fair)
+static void generate_policy(struct dice *dice, struct model_queue *queue)
 {
     queue->within = (enum within)roll(dice, 3);
     queue->reclaim = (enum reclaim)roll(dice, 3);
-    queue->reclaim = is_fair ? RECLAIM_NEVER : queue->reclaim;
     queue->borrows_within = queue->reclaim != RECLAIM_NEVER && chance(dice, 40);
     queue->threshold = queue->borrows_within && chance(dice, 50) ? roll(dice, 3) : NONE;
     queue->protect_s = chance(dice, 20) ? 60 * roll(dice, 10) : 0;
@@ -92,7 +91,7 @@ static void generate_queues(struct dice *dice, struct model_state *state, int co
         if (is_fair && chance(dice, 60)) {
             member->weight = roll(dice, 5);
         }
-        generate_policy(dice, queue, is_fair);
+        generate_policy(dice, queue);
         int flavors = 1 + roll(dice, FLAVORS);
         int first = roll(dice, FLAVORS);
         for (int i = 0; i < FLAVORS; i++) {
@@ -193,6 +192,44 @@ static void generate_running(struct dice *dice, struct model_state *state, struc
     }
 }
 
+static void contest_cohort(struct dice *dice, const struct model_state *state, struct quota *quota)
+{
+    int devices = state->has_devices ? roll(dice, 6) : NONE;
+    quota[CPU] = (struct quota){4 + roll(dice, 6), NONE, NONE};
+    quota[DEVICE] = (struct quota){devices, NONE, NONE};
+}
+
+static void contest_queue(struct dice *dice, struct member *member, struct model_queue *queue)
+{
+    queue->reclaim = chance(dice, 70) ? RECLAIM_ANY : RECLAIM_LOWER;
+    for (int i = chance(dice, 60) ? 1 : FLAVORS; i < FLAVORS; i++) {
+        struct quota *quota = member->quota[(queue->flavors[0] + i) % FLAVORS];
+        quota[CPU] = quota[DEVICE] = (struct quota){NONE, NONE, NONE};
+        queue->flavors[i] = NONE;
+    }
+    for (int f = 0; f < FLAVORS; f++) {
+        if (member->quota[f][CPU].nominal != NONE) {
+            member->quota[f][CPU] = (struct quota){roll(dice, 3), NONE, NONE};
+        }
+    }
+}
+
+/* Cohorts that own most of the quota, queues that borrow it and may take it back, by shares or not:
+ * what states of any kind seldom come to. */
+static void contest(struct dice *dice, struct model_state *state)
+{
+    for (int c = 0; c < COHORTS; c++) {
+        for (int f = 0; state->members[c].is_object && f < FLAVORS; f++) {
+            contest_cohort(dice, state, state->members[c].quota[f]);
+        }
+    }
+    for (int q = 0; q < QUEUES; q++) {
+        if (state->members[COHORTS + q].exists) {
+            contest_queue(dice, &state->members[COHORTS + q], &state->queues[q]);
+        }
+    }
+}
+
 void state_generate(struct model_state *state, uint64_t seed)
 {
     struct dice dice = {seed * UINT64_C(0x9e3779b97f4a7c15) + 11};
@@ -205,13 +242,17 @@ void state_generate(struct model_state *state, uint64_t seed)
     int cohorts = roll(&dice, COHORTS + 1);
     generate_cohorts(&dice, state, cohorts, is_fair);
     generate_queues(&dice, state, cohorts, is_fair);
+    bool is_contested = cohorts > 0 && chance(&dice, 35);
+    if (is_contested) {
+        contest(&dice, state);
+    }
     generate_nodes(&dice, state);
     int queues = 0;
     while (queues < QUEUES && state->members[COHORTS + queues].exists) {
         queues++;
     }
     int gangs = 2 + roll(&dice, GANGS - 1);
-    int running_percent = 20 + roll(&dice, 60);
+    int running_percent = is_contested ? 60 : 20 + roll(&dice, 60);
     struct model_state left = *state;
     for (int g = 0; g < gangs; g++) {
         generate_gang(&dice, state, g, queues);

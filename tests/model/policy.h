@@ -97,6 +97,16 @@ struct pass {
 bool look_again(struct pass *pass);
 
 /* -- fair.c -- */
+/* numerator / denominator; beyond all others where is_last. */
+struct share {
+    bool is_last;
+    int64_t numerator;
+    int64_t denominator;
+};
+
+/* What the member borrows, by its weight, of what its parent could give. */
+struct share share_at(const struct books *books, int member);
+int share_compare(struct share a, struct share b);
 int tree_root(const struct model_state *state, int member);
 bool tree_is_fair(const struct model_state *state, int root);
 

@@ -1,24 +1,15 @@
 /* stops.c - who has to stop so that a gang fits: Kueue's rules for hierarchical cohorts, with the
  * design's order of candidates and its proof that the gang fits afterwards. */
-#include "model/policy.h"
+#include "model/stops.h"
 
 #include <string.h>
-
-/* Which resources have to come free, on that flavor. */
-struct need {
-    const struct books *books;
-    int gang;
-    int flavor;
-    int count;
-    bool is_short[RESOURCES];
-};
 
 static struct cell cell_of(const struct need *need, int r)
 {
     return (struct cell){need->flavor, (enum resource)r};
 }
 
-static const struct model_gang *gang_of(const struct need *need)
+const struct model_gang *gang_of(const struct need *need)
 {
     return &need->books->state->gangs[need->gang];
 }
@@ -28,7 +19,7 @@ static int demand_of(const struct need *need, int r)
     return ask_of(gang_of(need), (enum resource)r, need->count);
 }
 
-static struct books without(const struct books *books, uint32_t gangs)
+struct books books_without(const struct books *books, uint32_t gangs)
 {
     struct books left = *books;
     for (int g = 0; g < GANGS; g++) {
@@ -83,7 +74,7 @@ static bool room_fits(const struct books *books, const struct need *need, uint32
 bool books_fit(const struct books *books, int gang, int flavor, int count, int height_max,
                uint32_t victims)
 {
-    struct books left = without(books, victims);
+    struct books left = books_without(books, victims);
     struct need need = {.books = &left, .gang = gang, .flavor = flavor, .count = count};
     return quota_fits(&left, &need, height_max) && room_fits(&left, &need, victims);
 }
@@ -185,7 +176,7 @@ static enum claim claim_in_cohort(const struct need *need, int v, int top)
     return may_borrow_from(need, v) ? CLAIM_BORROWING : CLAIM_WITHIN_QUOTA;
 }
 
-static int top_of(const struct need *need, int v)
+int stops_top(const struct need *need, int v)
 {
     const struct model_state *state = need->books->state;
     return meeting_point(state, COHORTS + gang_of(need)->queue, COHORTS + state->gangs[v].queue);
@@ -196,7 +187,7 @@ static enum claim claim_on(const struct need *need, int v)
 {
     const struct books *books = need->books;
     const struct model_gang *victim = &books->state->gangs[v];
-    int top = top_of(need, v);
+    int top = stops_top(need, v);
     if (!books->is_charged[v] || books->is_new[v] || books->is_stopping[v] || top == NONE) {
         return CLAIM_NONE;
     }
@@ -205,10 +196,10 @@ static enum claim claim_on(const struct need *need, int v)
 }
 
 /* What another queue's gang holds is lent to it: all branches below the meeting point borrow. */
-static bool is_lent(const struct books *left, const struct need *need, int v)
+bool stops_is_lent(const struct books *left, const struct need *need, int v)
 {
     const struct model_state *state = left->state;
-    int top = top_of(need, v);
+    int top = stops_top(need, v);
     for (int m = COHORTS + state->gangs[v].queue; m != top; m = state->members[m].parent) {
         if (!borrows_what_is_short(left, need, v, m)) {
             return false;
@@ -217,10 +208,13 @@ static bool is_lent(const struct books *left, const struct need *need, int v)
     return true;
 }
 
-static bool is_candidate(const struct need *need, int v)
+static bool is_candidate(const struct need *need, bool is_fair, int v)
 {
     enum claim claim = claim_on(need, v);
-    return claim == CLAIM_OWN_QUEUE || (claim != CLAIM_NONE && is_lent(need->books, need, v));
+    if (is_fair && claim == CLAIM_WITHIN_QUOTA) {
+        claim = CLAIM_BORROWING; /* the shares decide instead */
+    }
+    return claim == CLAIM_OWN_QUEUE || (claim != CLAIM_NONE && stops_is_lent(need->books, need, v));
 }
 
 /* On what terms gangs are stopped: how far up the gang may borrow then, and at whose cost. */
@@ -240,8 +234,8 @@ static bool still_may(const struct books *left, const struct need *need, int v,
     }
     bool is_on_terms = terms->is_by_priority
                            ? claim != CLAIM_WITHIN_QUOTA
-                           : branch_height(need, top_of(need, v)) >= terms->height_max;
-    return is_on_terms && is_lent(left, need, v);
+                           : branch_height(need, stops_top(need, v)) >= terms->height_max;
+    return is_on_terms && stops_is_lent(left, need, v);
 }
 
 /* -- in which order, and how many ---------------------------------------------------------------
@@ -271,11 +265,11 @@ static bool goes_first(const struct need *need, int a, int b)
     return one->runs_s != two->runs_s ? one->runs_s < two->runs_s : one->uid < two->uid;
 }
 
-static int sort_candidates(const struct need *need, int order[GANGS])
+int stops_candidates(const struct need *need, bool is_fair, int order[GANGS])
 {
     int count = 0;
     for (int v = 0; v < GANGS; v++) {
-        if (!is_candidate(need, v)) {
+        if (!is_candidate(need, is_fair, v)) {
             continue;
         }
         int at = count++;
@@ -301,7 +295,7 @@ static uint32_t attempt(const struct need *need, const int *order, int count,
     int taken_count = 0;
     bool fits = false;
     for (int i = 0; i < count && !fits; i++) {
-        struct books left = without(need->books, victims);
+        struct books left = books_without(need->books, victims);
         if (still_may(&left, need, order[i], terms)) {
             victims |= 1u << order[i];
             taken[taken_count++] = order[i];
@@ -342,7 +336,7 @@ static int highest_branch(const struct need *need, const int *order, int count)
     for (int i = 0; i < count; i++) {
         int height = claim_on(need, order[i]) == CLAIM_OWN_QUEUE
                          ? NONE
-                         : branch_height(need, top_of(need, order[i]));
+                         : branch_height(need, stops_top(need, order[i]));
         highest = height > highest ? height : highest;
     }
     return highest;
@@ -369,7 +363,7 @@ static int height_allowed(const struct need *need, const struct terms *terms, ui
         bool is_others =
             (victims >> v & 1) != 0 && need->books->state->gangs[v].queue != gang_of(need)->queue;
         if (is_others && !may_borrow_from(need, v)) {
-            int height = branch_height(need, top_of(need, v));
+            int height = branch_height(need, stops_top(need, v));
             most = height < most ? height : most;
         }
     }
@@ -381,7 +375,12 @@ uint32_t stops_find(const struct books *books, int gang, int flavor, int count, 
     struct need need = {.books = books, .gang = gang, .flavor = flavor, .count = count};
     find_what_is_short(&need);
     int order[GANGS];
-    int candidates = sort_candidates(&need, order);
+    int root = tree_root(books->state, COHORTS + gang_of(&need)->queue);
+    if (root < COHORTS && tree_is_fair(books->state, root)) {
+        *ret_height_max = MEMBERS;
+        return stops_find_fair(&need);
+    }
+    int candidates = stops_candidates(&need, false, order);
     /* By priority; then borrowing as far up as it has to now, then less; then its own queue's
      * alone, which comes before where the queue has nothing to reclaim. */
     struct terms terms[MEMBERS + 3];
