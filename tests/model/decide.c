@@ -204,8 +204,14 @@ static bool has_only_to_wait(const struct books *books, int g, int count)
     const struct model_queue *queue = &books->state->queues[gang->queue];
     for (int i = 0; i < FLAVORS && queue->flavors[i] != NONE; i++) {
         int flavor = queue->flavors[i];
-        if (selects(books->state, gang, flavor) && has_nodes(books->state, flavor) &&
-            has_quota(books, g, flavor, count) && room_is_only_promised(books, g, flavor, count)) {
+        if (!selects(books->state, gang, flavor) || !has_nodes(books->state, flavor) ||
+            !has_quota(books, g, flavor, count)) {
+            continue;
+        }
+        /* Who would find a place depends on where others are placed: the core's word counts. */
+        bool is_the_cores = books->core[g].reason == REASON_RESERVED_FOR_OTHER;
+        if (room_is_only_promised(books, g, flavor, count) ||
+            (is_the_cores && room_beside_bound(books, g, flavor, count))) {
             return true;
         }
     }

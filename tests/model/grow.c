@@ -22,29 +22,80 @@ static bool may_take(const struct pass *pass, int g, int from)
     return reclaim == RECLAIM_ANY || (reclaim == RECLAIM_LOWER && is_lower);
 }
 
-/* Whether the branch of the gang's queue uses more than its own of what the gang asks for. */
-static bool has_grown_beyond_its_own(const struct books *books, int g)
+static bool borrows(const struct books *books, int member, int g)
 {
     const struct model_gang *gang = &books->state->gangs[g];
-    for (int m = COHORTS + gang->queue; m != NONE; m = books->state->members[m].parent) {
-        for (int r = 0; r < RESOURCES; r++) {
-            struct cell at = {books->flavor[g], (enum resource)r};
-            if (gang->ask[r] > 0 && tree_is_borrowing(books, m, at)) {
-                return true;
-            }
+    for (int r = 0; r < RESOURCES; r++) {
+        struct cell at = {books->flavor[g], (enum resource)r};
+        if (gang->ask[r] > 0 && tree_is_borrowing(books, member, at)) {
+            return true;
         }
     }
     return false;
 }
 
+/* Whether that gang has made its queue, or a branch above it, borrow what it didn't; with fair
+ * sharing, or borrow more. */
+static bool has_grown_beyond_its_own(const struct books *books, int g)
+{
+    const struct model_state *state = books->state;
+    int queue = COHORTS + state->gangs[g].queue;
+    struct books before = *books;
+    before.is_charged[g] = false;
+    for (int m = queue; m != NONE; m = state->members[m].parent) {
+        if (borrows(books, m, g) && !borrows(&before, m, g)) {
+            return true;
+        }
+    }
+    return tree_is_fair(state, tree_root(state, queue)) && borrows(books, queue, g);
+}
+
+static int branch_towards(const struct model_state *state, int queue, int other)
+{
+    int member = COHORTS + queue;
+    for (; state->members[member].parent != NONE; member = state->members[member].parent) {
+        int above = COHORTS + other;
+        while (above != NONE && above != state->members[member].parent) {
+            above = state->members[above].parent;
+        }
+        if (above != NONE) {
+            break;
+        }
+    }
+    return member;
+}
+
+/* Only by a share that is no higher anything can be taken, whichever of the two rules it is. */
+static bool is_share_no_higher(const struct books *books, int g, int other)
+{
+    const struct model_state *state = books->state;
+    const struct model_gang *gang = &state->gangs[g];
+    struct share theirs = share_at(books, branch_towards(state, other, gang->queue));
+    const int *flavors = state->queues[gang->queue].flavors;
+    for (int i = 0; i < FLAVORS && flavors[i] != NONE; i++) {
+        struct books with = *books;
+        int mine = branch_towards(state, gang->queue, other);
+        with.is_charged[g] = true;
+        with.flavor[g] = flavors[i];
+        with.count[g] = gang->is_partial && gang->min != NONE ? gang->min : gang->count;
+        if (!borrows(&with, mine, g) || share_compare(share_at(&with, mine), theirs) <= 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A StrictFIFO queue is gone through from its head again, those that were passed over included. */
 static void reopen(struct pass *pass, int queue)
 {
+    bool is_strict = pass->books.state->queues[queue].is_strict;
     pass->is_blocked[queue] = false;
     for (int g = 0; g < GANGS; g++) {
         struct answer *answer = &pass->answers[g];
-        bool is_behind = answer->reason == REASON_BEHIND_IN_QUEUE;
+        bool is_in_line = answer->reason == REASON_BEHIND_IN_QUEUE ||
+                          (is_strict && answer->decision == DECISION_WAIT);
         const struct model_gang *gang = &pass->books.state->gangs[g];
-        if (gang->exists && gang->queue == queue && (is_behind || may_be_helped(answer))) {
+        if (gang->exists && gang->queue == queue && (is_in_line || may_be_helped(answer))) {
             pass->is_done[g] = pass->is_judged[g] = false;
             pass->is_again[g] = true;
         }
@@ -59,7 +110,18 @@ static bool may_be_helped_by(const struct pass *pass, int g, int grown)
     return state->gangs[g].exists && pass->is_done[g] && may_be_helped(&pass->answers[g]) &&
            queue != other &&
            tree_root(state, COHORTS + queue) == tree_root(state, COHORTS + other) &&
-           may_take(pass, g, other);
+           may_take(pass, g, other) &&
+           (!tree_is_fair(state, tree_root(state, COHORTS + queue)) ||
+            is_share_no_higher(&pass->books, g, other));
+}
+
+/* How much has grown decides who is looked at again, and then which of two moments is told of. */
+static void open_reasons(struct pass *pass)
+{
+    for (int g = 0; g < GANGS; g++) {
+        bool may_be = may_be_helped(&pass->answers[g]);
+        pass->answers[g].is_reason_open = pass->answers[g].is_reason_open || may_be;
+    }
 }
 
 bool look_again(struct pass *pass)
@@ -69,6 +131,9 @@ bool look_again(struct pass *pass)
     for (int grown = 0; grown < GANGS; grown++) {
         bool is_first = pass->books.is_new[grown] && !pass->has_grown[grown];
         pass->has_grown[grown] = pass->has_grown[grown] || is_first;
+        if (is_first) {
+            open_reasons(pass);
+        }
         if (!is_first || !has_grown_beyond_its_own(&pass->books, grown)) {
             continue;
         }

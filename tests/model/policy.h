@@ -63,6 +63,8 @@ enum room { ROOM_NO, ROOM_YES, ROOM_EITHER };
 enum room room_for(const struct books *books, int gang, int flavor, int count, int need);
 /* Whether it would have room, were the others' pods placed one after the other. */
 bool room_is_only_promised(const struct books *books, int gang, int flavor, int count);
+/* The same, were those not there at all. */
+bool room_beside_bound(const struct books *books, int gang, int flavor, int count);
 /* The pods of the gang that find a place there. */
 int room_places(const struct books *books, int gang, int flavor);
 /* Whether one more pod of the gang fits on that node. */

@@ -321,6 +321,13 @@ bool room_is_only_promised(const struct books *books, int gang, int flavor, int 
            places_beside(books, gang, flavor) >= pods_needed(&books->state->gangs[gang], count);
 }
 
+bool room_beside_bound(const struct books *books, int gang, int flavor, int count)
+{
+    struct question question = ask_about(books, flavor);
+    const struct model_gang *asks = &books->state->gangs[gang];
+    return places_alone(question.places, asks->ask) >= pods_needed(asks, count);
+}
+
 bool room_on(const struct books *books, int gang, int node)
 {
     const struct model_node *there = &books->state->nodes[node];
