@@ -19,10 +19,12 @@ static void given_queues(struct scenario *s)
     scenario_start(s);
 }
 
+/* Wherever three of them go, one place is left; of different ones it couldn't be told. */
 static void alike_pods_of_two_queues_are_counted_together(void **state)
 {
     struct scenario *s = *state;
-    given_node(s, "n1", "cpu=4");
+    given_node(s, "n1", "cpu=2");
+    given_node(s, "n2", "cpu=2");
     given_queues(s);
     given_unbound(s, "a", "qa", "pods=2 cpu=1");
     given_unbound(s, "b", "qb", "pods=1 cpu=1");
@@ -46,16 +48,17 @@ static void pods_for_other_nodes_are_another_crowd(void **state)
     expect_state(s, "d", "Pending NodesFull");
 }
 
-/* Only the one that tolerates it may go to the tainted node. */
+/* One of those that tolerate it may stand on the tainted node, whoever came first. */
 static void pods_that_tolerate_more_are_another_crowd(void **state)
 {
     struct scenario *s = *state;
     given_node(s, "plain", "cpu=2");
-    given_node(s, "kept", "cpu=2 taint=kept:NoSchedule");
+    given_node(s, "kept", "cpu=2 label=pool:kept taint=kept:NoSchedule");
     given_queues(s);
-    given_unbound(s, "a", "qa", "pods=2 cpu=1 toleration=kept");
-    given_job(s, "b", "qb", "pods=1 cpu=1");
-    expect_state(s, "b", "Pending ReservedForOther"); /* those of `a` may take the plain node */
+    given_unbound(s, "a", "qa", "pods=1 cpu=1");
+    given_unbound(s, "b", "qb", "pods=1 cpu=1 toleration=kept");
+    given_job(s, "c", "qa", "pods=2 cpu=1 toleration=kept selector=pool:kept");
+    expect_state(s, "c", "Pending NodesFull");
 }
 
 static void pods_that_ask_for_more_are_another_crowd(void **state)
