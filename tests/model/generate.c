@@ -230,7 +230,35 @@ static void contest(struct dice *dice, struct model_state *state)
     }
 }
 
-void state_generate(struct model_state *state, uint64_t seed)
+static void forbid_reclaim(struct model_state *state)
+{
+    for (int q = 0; q < QUEUES; q++) {
+        state->queues[q].reclaim = RECLAIM_NEVER;
+        state->queues[q].borrows_within = false;
+    }
+}
+
+static void generate_gangs(struct dice *dice, struct model_state *state, int running_percent)
+{
+    int queues = 0;
+    while (queues < QUEUES && state->members[COHORTS + queues].exists) {
+        queues++;
+    }
+    int gangs = 2 + roll(dice, GANGS - 1);
+    int percent = running_percent == NONE ? 20 + roll(dice, 60) : running_percent;
+    struct model_state left = *state;
+    for (int g = 0; g < gangs; g++) {
+        generate_gang(dice, state, g, queues);
+        if (chance(dice, percent)) {
+            generate_running(dice, state, &left, g);
+        }
+    }
+    for (int g = gangs; g < GANGS; g++) {
+        state->gangs[g] = (struct model_gang){.exists = false};
+    }
+}
+
+void state_generate(struct model_state *state, uint64_t seed, bool may_be_contested)
 {
     struct dice dice = {seed * UINT64_C(0x9e3779b97f4a7c15) + 11};
     (void)roll(&dice, 2);
@@ -242,25 +270,13 @@ void state_generate(struct model_state *state, uint64_t seed)
     int cohorts = roll(&dice, COHORTS + 1);
     generate_cohorts(&dice, state, cohorts, is_fair);
     generate_queues(&dice, state, cohorts, is_fair);
-    bool is_contested = cohorts > 0 && chance(&dice, 35);
+    bool is_contested = may_be_contested && cohorts > 0 && chance(&dice, 35);
     if (is_contested) {
         contest(&dice, state);
     }
+    if (is_fair && !may_be_contested) {
+        forbid_reclaim(state);
+    }
     generate_nodes(&dice, state);
-    int queues = 0;
-    while (queues < QUEUES && state->members[COHORTS + queues].exists) {
-        queues++;
-    }
-    int gangs = 2 + roll(&dice, GANGS - 1);
-    int running_percent = is_contested ? 60 : 20 + roll(&dice, 60);
-    struct model_state left = *state;
-    for (int g = 0; g < gangs; g++) {
-        generate_gang(&dice, state, g, queues);
-        if (chance(&dice, running_percent)) {
-            generate_running(&dice, state, &left, g);
-        }
-    }
-    for (int g = gangs; g < GANGS; g++) {
-        state->gangs[g] = (struct model_gang){.exists = false};
-    }
+    generate_gangs(&dice, state, is_contested ? 60 : NONE);
 }

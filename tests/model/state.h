@@ -92,8 +92,9 @@ struct model_state {
     struct model_node nodes[NODES];
 };
 
-/* The same seed gives the same state. */
-void state_generate(struct model_state *state, uint64_t seed);
+/* The same seed gives the same state. `may_be_contested`: a third have cohorts that own most of the
+ * quota, and queues that may take it from each other. */
+void state_generate(struct model_state *state, uint64_t seed, bool may_be_contested);
 
 struct answer {
     enum decision decision;
