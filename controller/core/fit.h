@@ -147,8 +147,9 @@ bool fit_anywhere(struct core *core, const struct crowd_list *promised, struct f
  */
 
 /* Tries the domains of the level that is asked for, then (preferred) of the levels above. `all`:
- * what is promised anywhere. */
-bool fit_in_a_domain(struct core *core, const struct crowd_list *all, struct fit_wants *wants,
+ * what is promised anywhere; `promised`: what of it could meet the gang's pods. */
+bool fit_in_a_domain(struct core *core, const struct crowd_list *all,
+                     const struct crowd_list *promised, struct fit_wants *wants,
                      struct fit_result *result);
 /* The numbers behind it, beside what is in the plan. */
 void fit_explain_topology(struct core *core, const struct fit_wants *wants,
@@ -173,6 +174,8 @@ bool fit_is_robust(struct core *core, const struct crowd_list *promised,
  * aside. */
 bool fit_is_one_crowd(const struct core *core, const struct pod_demand *a,
                       const struct pod_demand *b);
+/* Equal pods, of equal shapes and on equal flavors, confined alike. */
+bool fit_is_alike(const struct pod_demand *a, const struct pod_demand *b);
 /* Whether pods or named claims of `other` may be after the devices that a named claim of `mine` is
  * still to get. Of one and the same demand: its pods' own devices. */
 bool fit_claims_collide(struct core *core, const struct pod_demand *mine,

@@ -446,7 +446,7 @@ struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
         return result;
     }
     bool has_topology = wants->topology.levels.count > 0;
-    result.is_fit = has_topology && fit_in_a_domain(core, &all, wants, &result);
+    result.is_fit = has_topology && fit_in_a_domain(core, &all, &promised, wants, &result);
     if (!result.is_fit && !(has_topology && wants->topology.is_required)) {
         result.is_fit = fit_anywhere(core, &promised, wants, &result);
     } else if (!result.is_fit && !core->is_brief && !result.is_promised) {

@@ -224,7 +224,7 @@ static bool are_same_flavors(const struct pod_demand *a, const struct pod_demand
     return true;
 }
 
-static bool is_same_demand(const struct pod_demand *a, const struct pod_demand *b)
+bool fit_is_alike(const struct pod_demand *a, const struct pod_demand *b)
 {
     if (a->domain != b->domain || !are_same_flavors(a, b)) {
         return false;
@@ -245,7 +245,7 @@ bool fit_is_one_crowd(const struct core *core, const struct pod_demand *a,
     bool is_apart = core->apart_pods > 0 || pod_set_keeps_apart(a->set);
     return !is_apart && str_eq(a->set->place_key, b->set->place_key) &&
            str_eq(a->set->shape->namespace_name, b->set->shape->namespace_name) &&
-           is_same_demand(a, b);
+           fit_is_alike(a, b);
 }
 
 /* Whether pods of `other` could be after devices that pods of `mine` want. */
@@ -298,7 +298,7 @@ static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i
         if (are_after_one_claim(core, &mine->demand, &other->demand)) {
             return false;
         }
-        bool is_alike = is_same_demand(&other->demand, &mine->demand);
+        bool is_alike = fit_is_alike(&other->demand, &mine->demand);
         int64_t loss = is_alike ? 1 : worst_loss(core, &other->demand, &mine->demand);
         is_unknown = is_unknown || loss == LOSS_UNKNOWN;
         int64_t before = sat_mul(loss, other->pods);
@@ -319,13 +319,13 @@ static bool are_all_alike(const struct crowd_list *promised, const struct fit_wa
 {
     const struct pod_demand *first = &wants->items[0].demand;
     for (uint32_t i = 0; i < promised->count; i++) {
-        if (!is_same_demand(&promised->items[i].demand, first)) {
+        if (!fit_is_alike(&promised->items[i].demand, first)) {
             return false;
         }
     }
     for (uint32_t w = 0; w < wants->count; w++) {
         bool is_whole = wants->items[w].placed >= wants->items[w].count;
-        if (!is_whole || !is_same_demand(&wants->items[w].demand, first)) {
+        if (!is_whole || !fit_is_alike(&wants->items[w].demand, first)) {
             return false;
         }
     }
@@ -340,7 +340,7 @@ static void add_own_crowds(const struct fit_wants *wants, struct crowd_list *all
     for (uint32_t w = 0; w < wants->count; w++) {
         const struct fit_want *want = &wants->items[w];
         uint32_t at = first;
-        while (at < all->count && !is_same_demand(&all->items[at].demand, &want->demand)) {
+        while (at < all->count && !fit_is_alike(&all->items[at].demand, &want->demand)) {
             at++;
         }
         if (at == all->count) {

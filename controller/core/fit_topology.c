@@ -37,6 +37,9 @@ struct search {
     const struct topology_tree *tree;
     uint32_t level;
     struct topology_room **rooms; /* by set */
+    struct crowd_list placed;     /* of the promised those that go into the plan */
+    struct crowd_list counted;    /* the others; see count_confined() */
+    int64_t *taken;               /* by domain of the level; places that those take */
     struct rank last;
     bool has_last;
     bool wants_all; /* all pods, not min-count alone */
@@ -62,7 +65,7 @@ static bool rank_of(const struct search *search, uint32_t index, struct rank *re
     struct rank rank = {.index = index};
     for (uint32_t w = 0; w < search->wants->count; w++) {
         const struct fit_want *want = &search->wants->items[w];
-        int64_t free = search->rooms[w]->sums[search->level].free[index];
+        int64_t free = search->rooms[w]->sums[search->level].free[index] - search->taken[index];
         if (free < (search->wants_all ? want->wanted : want->min_count)) {
             return false;
         }
@@ -94,16 +97,63 @@ static bool next_domain(struct search *search)
     return best.index != TOPOLOGY_NONE;
 }
 
+/* Pods that are like the gang's, on their way to a domain that lies within one of those that are
+ * tried, take as many places there as they are: which of its nodes they choose makes no difference.
+ * All others are placed. */
+static bool is_countable(const struct search *search, const struct crowd *crowd)
+{
+    const struct topology_domain *domain = crowd->demand.domain;
+    struct pod_demand alike = search->wants->items[0].demand;
+    alike.domain = domain;
+    return search->wants->count == 1 && crowd->limits == NULL && domain != NULL &&
+           domain->path.count > search->level && topology_is_of(search->tree, domain) &&
+           crowd->demand.node_selector == &crowd->demand.set->node_selector &&
+           fit_is_alike(&crowd->demand, &alike);
+}
+
+static void split_promised(struct search *search)
+{
+    struct arena *arena = &search->core->scratch;
+    uint32_t count = search->promised->count;
+    search->placed = (struct crowd_list){.items = ARENA_ARRAY(arena, struct crowd, count + 1)};
+    search->counted = (struct crowd_list){.items = ARENA_ARRAY(arena, struct crowd, count + 1)};
+    for (uint32_t i = 0; i < count; i++) {
+        const struct crowd *crowd = &search->promised->items[i];
+        struct crowd_list *list = is_countable(search, crowd) ? &search->counted : &search->placed;
+        list->items[list->count++] = *crowd;
+    }
+}
+
+/* No more than there are: pods without a place take none. */
+static void count_confined(struct search *search)
+{
+    struct core *core = search->core;
+    const struct topology_level *level = &search->tree->levels[search->level];
+    search->taken = ARENA_ARRAY(&core->scratch, int64_t, level->count + 1);
+    for (uint32_t i = 0; i < search->counted.count; i++) {
+        const struct crowd *crowd = &search->counted.items[i];
+        struct node_indexes nodes = topology_nodes(core, crowd->demand.domain);
+        int64_t there = 0;
+        for (uint32_t n = 0; n < nodes.count && there < crowd->pods; n++) {
+            there += search->rooms[0]->free[nodes.items[n]];
+        }
+        if (nodes.count > 0) {
+            search->taken[level->of[nodes.items[0]]] += there < crowd->pods ? there : crowd->pods;
+        }
+    }
+}
+
 /* What there is room for beside the promises. */
 static void measure(struct search *search)
 {
     struct core *core = search->core;
     demand_set_domain(search->wants, NULL);
     fit_plan_new(core);
-    fit_place_promises(core, search->promised);
+    fit_place_promises(core, &search->placed);
     for (uint32_t w = 0; w < search->wants->count; w++) {
         search->rooms[w] = topology_room_of(core, search->tree, &search->wants->items[w].demand);
     }
+    count_confined(search);
 }
 
 static bool is_whole(const struct fit_wants *wants)
@@ -126,6 +176,7 @@ static bool search_level(struct search *search, const struct crowd_list *all,
     bool is_own_way = false;
     uint32_t unsafe = 0;
     search->has_last = false;
+    split_promised(search);
     for (uint32_t tried = 0; tried < TOPOLOGY_TRIALS_MAX && unsafe < TOPOLOGY_UNSAFE_MAX; tried++) {
         measure(search);
         if (!next_domain(search)) {
@@ -168,11 +219,11 @@ static struct search search_of(struct core *core, const struct crowd_list *promi
     return search;
 }
 
-bool fit_in_a_domain(struct core *core, const struct crowd_list *all, struct fit_wants *wants,
+bool fit_in_a_domain(struct core *core, const struct crowd_list *all,
+                     const struct crowd_list *promised, struct fit_wants *wants,
                      struct fit_result *result)
 {
-    struct crowd_list promised = fit_near(core, all, wants);
-    struct search search = search_of(core, &promised, wants);
+    struct search search = search_of(core, promised, wants);
     search.wants_all = true;
     bool is_found = false;
     for (search.level = wants->topology.level;; search.level--) {

@@ -320,6 +320,11 @@ static bool has_levels(const struct topology_tree *tree, const struct string_map
     return true;
 }
 
+bool topology_is_of(const struct topology_tree *tree, const struct topology_domain *domain)
+{
+    return has_levels(tree, &domain->path);
+}
+
 /* The most recently used of those that will do, or one of the path's own labels. */
 static struct topology_tree *tree_for(struct core *core, const struct string_map *path)
 {

@@ -69,6 +69,9 @@ struct topology_tree *topology_tree_of(struct core *core, const struct str_list 
 struct string_map topology_path(struct core *core, const struct topology_tree *tree, uint32_t level,
                                 uint32_t index);
 
+/* Whether it is a domain of one of the tree's levels. */
+bool topology_is_of(const struct topology_tree *tree, const struct topology_domain *domain);
+
 struct node_indexes {
     const uint32_t *items; /* in core.node_index */
     uint32_t count;

@@ -114,13 +114,52 @@ struct node_edit {
     bool is_lone; /* there is no other */
 };
 
+/* A label that makes the domains of the level that is asked for. */
+static bool is_level_relabelled(const struct core *core, const struct shape *shape,
+                                const struct node_edit *edit)
+{
+    const struct resource_group_list *groups = &shape->queue->object->spec.resource_groups;
+    const struct string_map *old = &edit->before->object->meta.labels;
+    const struct string_map *new = &edit->node->object->meta.labels;
+    for (uint32_t g = 0; g < groups->count; g++) {
+        for (uint32_t f = 0; f < groups->items[g].flavors.count; f++) {
+            const struct resource_flavor *flavor =
+                flavor_object(core, groups->items[g].flavors.items[f].name);
+            bool has_levels = flavor != NULL && flavor->spec.topology != NULL;
+            for (uint32_t l = 0; has_levels && l < flavor->spec.topology->levels.count; l++) {
+                struct str key = flavor->spec.topology->levels.items[l];
+                if (!str_eq(string_map_find(old, key), string_map_find(new, key))) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+/* The pods may use the node before and after: the labels matter to who asks for a domain, for what
+ * other pods keep away from, and for devices that are offered by label. */
+static bool is_place_changed(const struct core *core, const struct shape *shape,
+                             const struct node_edit *edit)
+{
+    if (!edit->is_relabelled) {
+        return false;
+    }
+    if ((shape->verdict.waits_for & (WAIT_PROMISES | WAIT_BOOKING)) != 0) {
+        return true; /* those whose room is kept may go elsewhere now */
+    }
+    return core->roaming_devices > 0 || core->apart_pods > 0 || shape->queue->object == NULL ||
+           (str_is_set(shape->topology_key) && is_level_relabelled(core, shape, edit));
+}
+
 static bool concerns_set(const struct core *core, const struct shape *shape,
                          const struct pod_set *set, const struct node_edit *edit)
 {
     enum service before = service_of(core, shape, set, edit->before);
     enum service after = service_of(core, shape, set, edit->node);
     if (before == SERVICE_OPEN && after == SERVICE_OPEN) {
-        return edit->is_relabelled || is_amount_changed(set, edit->before, edit->node);
+        return is_place_changed(core, shape, edit) ||
+               is_amount_changed(set, edit->before, edit->node);
     }
     if (before == SERVICE_OPEN || after == SERVICE_OPEN) {
         return true;

@@ -9,15 +9,11 @@
 
 #define CLASS "gpu.example.com"
 
-static const struct string_map *selector_of(struct scenario *s, const char *job)
-{
-    return &scenario_job(s, job)->spec.pod_template.spec.node_selector;
-}
-
 static void expect_selector(struct scenario *s, const char *job, const char *key, const char *value)
 {
     scenario_start(s);
-    struct str found = string_map_get(selector_of(s, job), key);
+    const struct string_map *selector = &scenario_job(s, job)->spec.pod_template.spec.node_selector;
+    struct str found = string_map_get(selector, key);
     if (value == NULL) {
         assert_false(str_is_set(found));
     } else {
@@ -125,16 +121,6 @@ static void node_without_the_labels_is_in_no_domain(void **state)
     expect_state(s, "three", "Pending NeverFits");
     given_job(s, "free", "q", "pods=3 cpu=1");
     expect_state(s, "free", "Admitted");
-}
-
-static void no_domain_at_all(void **state)
-{
-    struct scenario *s = *state;
-    given_racks(s, "cpu=64");
-    given_node(s, "bare", "cpu=16");
-    given_job(s, "three", "q", "pods=3 cpu=1 required=rack");
-    expect_state(s, "three", "Pending NeverFits");
-    expect_message(s, "three", "no node that it may use is in any");
 }
 
 static void one_node_for_all(void **state)
@@ -308,6 +294,26 @@ static void label_that_makes_a_domain_wakes_who_waits_for_it(void **state)
     expect_selector(s, "four", "rack", "r1");
 }
 
+/* A label that makes no level wakes nobody; one that does wakes whom it concerns alone. */
+static void only_labels_of_levels_wake(void **state)
+{
+    struct scenario *s = *state;
+    given_racks(s, "cpu=64");
+    given_host(s, "n1", "a", "r1", 2);
+    given_host(s, "n2", "a", "r2", 2);
+    given_pod(s, "foreign", "n1", "cpu=1");
+    given_job(s, "four", "q", "pods=4 cpu=1");
+    given_job(s, "three", "q", "pods=3 cpu=1 required=rack");
+    expect_state(s, "three", "Pending NeverFits");
+    expect_state(s, "four", "Pending NodesFull");
+    (void)counts_take(s);
+    given_node(s, "n2", "cpu=2 label=zone:a label=rack:r2 label=colour:red");
+    check_i64(counts_take(s).shapes_woken, 0);
+    given_node(s, "n2", "cpu=2 label=zone:a label=rack:r1 label=colour:red");
+    check_i64(counts_take(s).shapes_woken, 1);
+    expect_state(s, "three", "Admitted");
+}
+
 /* -- promises ----------------------------------------------------------------------------------
  */
 
@@ -447,7 +453,7 @@ static void enough_in_the_rack_and_not_on_its_nodes(void **state)
     struct scenario *s = *state;
     given_racks(s, "cpu=64");
     for (int i = 0; i < 3; i++) {
-        char name[10];
+        char name[16];
         snprintf(name, sizeof(name), "m%d", i);
         given_host(s, name, "a", "r1", 4);
     }
@@ -468,7 +474,6 @@ int main(void)
         scenario_test(of_equals_the_first_by_name),
         scenario_test(same_name_in_two_zones_is_two_domains),
         scenario_test(node_without_the_labels_is_in_no_domain),
-        scenario_test(no_domain_at_all),
         scenario_test(one_node_for_all),
         scenario_test(preferred_goes_up_level_by_level),
         scenario_test(partial_goes_where_most_fit),
@@ -481,6 +486,7 @@ int main(void)
         scenario_test(record_names_the_domain_and_suspension_takes_it_out),
         scenario_test(running_gang_is_left_where_it_is),
         scenario_test(label_that_makes_a_domain_wakes_who_waits_for_it),
+        scenario_test(only_labels_of_levels_wake),
         scenario_test(promises_hold_within_their_domain),
         scenario_test(pods_that_may_go_anywhere_come_first),
         scenario_test(confined_pods_keep_their_places),

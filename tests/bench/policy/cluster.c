@@ -376,3 +376,12 @@ uint32_t cluster_suspended(const struct cluster *cluster)
 {
     return cluster->suspended;
 }
+
+uint32_t cluster_let_go(const struct cluster *cluster)
+{
+    uint32_t count = 0;
+    for (uint32_t i = cluster->next_answer; i < cluster->answer_count; i++) {
+        count += cluster->answers[i].is_admission ? 1 : 0;
+    }
+    return count;
+}

@@ -12,9 +12,11 @@ struct cluster_options {
     uint32_t nodes;
     uint32_t devices_per_node;
     uint32_t cohorts;
-    uint32_t queues; /* in all */
-    uint32_t quota;  /* devices per queue */
-    uint32_t kinds;  /* how many different cpu requests there are: unlike gangs */
+    uint32_t queues;      /* in all */
+    uint32_t quota;       /* devices per queue */
+    uint32_t kinds;       /* how many different cpu requests there are: unlike gangs */
+    uint32_t racks;       /* of the nodes, next to each other; 0: there are none */
+    const char *required; /* topology of all gangs; NULL: none */
     bool is_fair;
     bool is_quota_only;
     bool preempts;
@@ -39,4 +41,6 @@ void cluster_advance(struct cluster *cluster, int64_t ms);
 struct series *cluster_series(struct cluster *cluster, enum timed timed);
 void cluster_clear_series(struct cluster *cluster);
 uint32_t cluster_admitted(const struct cluster *cluster);
+/* Let go by the core, and not answered yet. */
+uint32_t cluster_let_go(const struct cluster *cluster);
 uint32_t cluster_suspended(const struct cluster *cluster);

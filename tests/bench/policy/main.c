@@ -1,6 +1,6 @@
 /* main.c - what an event costs the core, beside what it should cost.
  *
- *     bench_policy [--pending N] [--only crowd|scale|preempt|quota]
+ *     bench_policy [--pending N] [--only crowd|scale|preempt|quota|topology]
  *
  * Prints a figure and its target; a target that is missed is no failure, because the machine may be
  * slow. What must not come back (a broadcast, a poll) is asserted by counts in tests/scenario. */
@@ -159,6 +159,73 @@ static void measure_quota(void)
     cluster_free(cluster);
 }
 
+/* Gangs come one by one and start, and the first that started ends: warm. */
+static void measure_level(const char *level, uint32_t nodes, uint32_t racks)
+{
+    struct cluster_options options = {.nodes = nodes,
+                                      .devices_per_node = 8,
+                                      .queues = 1,
+                                      .quota = nodes * 8,
+                                      .racks = racks,
+                                      .required = level};
+    struct cluster *cluster = cluster_new(&options);
+    cluster_fill(cluster, 4, 1);
+    cluster_sync(cluster);
+    for (uint32_t i = 0; i < 40; i++) {
+        cluster_end_oldest(cluster);
+    }
+    cluster_add_job(cluster, 4, 1, 0);
+    cluster_clear_series(cluster);
+    for (uint32_t i = 0; i < 200; i++) {
+        cluster_advance(cluster, 100);
+        cluster_end_oldest(cluster);
+        cluster_add_job(cluster, 4, 1, 0);
+    }
+    table_row("gangs started", "201", "%u", cluster_admitted(cluster));
+    table_series("a gang of 4 comes and starts", "p99 < 1000 us",
+                 cluster_series(cluster, TIMED_ARRIVAL));
+    table_series("a gang ends, step by step", "p99 < 1000 us",
+                 cluster_series(cluster, TIMED_RELEASE));
+    cluster_free(cluster);
+}
+
+/* All gangs wait for quota; then there is enough, and one pass lets all go, with all their pods on
+ * their way. */
+static void measure_wave(const char *what, uint32_t gangs, uint32_t pods, const char *required,
+                         uint32_t nodes)
+{
+    struct cluster_options options = {
+        .nodes = nodes, .devices_per_node = 8, .queues = 1, .racks = 50, .required = required};
+    struct cluster *cluster = cluster_new(&options);
+    for (uint32_t i = 0; i < gangs; i++) {
+        cluster_add_job(cluster, pods, 1, 0);
+    }
+    cluster_sync(cluster);
+    cluster_clear_series(cluster);
+    cluster_set_quota(cluster, 0, gangs * pods);
+    struct series *series = cluster_series(cluster, TIMED_OTHER);
+    double us = (double)series->max_ns / 1e3; /* the pass */
+    table_row(what, pods < 100 ? ">= 5000/s" : "", "%.0f gangs/s (%u of %u in %.0f ms)",
+              cluster_let_go(cluster) / us * 1e6, cluster_let_go(cluster), gangs, us / 1e3);
+    cluster_free(cluster);
+}
+
+static void measure_topology(void)
+{
+    table_heading("topology: one rack of 100 for all pods, 10,000 nodes x 8 devices");
+    measure_level("rack", 10000, 100);
+    table_heading("topology: one host for all pods, 10,000 nodes x 8 devices");
+    measure_level("kubernetes.io/hostname", 10000, 100);
+    table_heading("waves on 5,000 nodes in 50 racks, decided with fit and topology");
+    measure_wave("750 gangs of 4", 750, 4, "rack", 5000);
+    measure_wave("2250 gangs of 4", 2250, 4, "rack", 5000);
+    measure_wave("2250 gangs of 4, anywhere", 2250, 4, NULL, 5000);
+    measure_wave("9 gangs of 1000, anywhere", 9, 1000, NULL, 5000);
+    measure_wave("3 gangs of 800, one rack each", 3, 800, "rack", 5000);
+    measure_wave("a gang of 1000 on 10,000 nodes", 1, 1000, NULL, 10000);
+    measure_wave("a gang of 1000 in one of 50 racks", 1, 1000, "rack", 10000);
+}
+
 static bool is_wanted(const char *only, const char *what)
 {
     return only == NULL || strcmp(only, what) == 0;
@@ -192,6 +259,9 @@ int main(int argc, char **argv)
     }
     if (is_wanted(only, "scale")) {
         measure_scale((uint32_t)scale);
+    }
+    if (is_wanted(only, "topology")) {
+        measure_topology();
     }
     meter_close();
     return 0;

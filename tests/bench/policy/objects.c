@@ -18,6 +18,11 @@ void tell_job(struct cluster *cluster, enum timed timed, uint32_t index, const c
             "\\\"default\\\",\\\"cpu\\\":\\\"default\\\"}}]}\"",
             job->queue, job->pods);
     }
+    char topology[120] = "";
+    if (cluster->options.required != NULL) {
+        (void)snprintf(topology, sizeof(topology), "%s\"tallyman.dev/required-topology\":\"%s\"",
+                       has_record ? "," : "", cluster->options.required);
+    }
     char claims[300] = "";
     if (job->devices > 0) {
         (void)snprintf(
@@ -29,12 +34,13 @@ void tell_job(struct cluster *cluster, enum timed timed, uint32_t index, const c
          "{\"metadata\":{\"name\":\"j%07u\",\"namespace\":\"ml\",\"uid\":"
          "\"00000000-0000-4000-8000-%012u\",\"resourceVersion\":\"%u\",\"creationTimestamp\":"
          "\"2026-11-29T11:%02u:%02uZ\",\"labels\":{\"tallyman.dev/queue\":\"q%05u\"%s},"
-         "\"annotations\":{%s}},\"spec\":{\"parallelism\":%u,\"completions\":%u,\"suspend\":%s,"
+         "\"annotations\":{%s%s}},\"spec\":{\"parallelism\":%u,\"completions\":%u,\"suspend\":%s,"
          "\"template\":{\"spec\":{\"containers\":[{\"name\":\"main\",\"resources\":{\"requests\":"
          "{\"cpu\":\"%um\"}}}]%s}}},\"status\":{%s}}",
          index, index, ++job->version + 1, index / 60 % 60, index % 60, job->queue,
-         job->priority > 0 ? ",\"tallyman.dev/priority-class\":\"high\"" : "", record, job->pods,
-         job->pods, job->is_suspended ? "true" : "false", 100 + job->kind, claims, status);
+         job->priority > 0 ? ",\"tallyman.dev/priority-class\":\"high\"" : "", record, topology,
+         job->pods, job->pods, job->is_suspended ? "true" : "false", 100 + job->kind, claims,
+         status);
 }
 
 void tell_claim(struct cluster *cluster, enum timed timed, uint32_t index, uint32_t pod)
@@ -91,12 +97,17 @@ void tell_pod(struct cluster *cluster, enum timed timed, uint32_t index, uint32_
 
 void tell_node(struct cluster *cluster, enum timed timed, uint32_t node)
 {
+    char rack[40] = "";
+    if (cluster->options.racks > 0) {
+        (void)snprintf(rack, sizeof(rack), ",\"rack\":\"r%03u\"",
+                       node / (cluster->options.nodes / cluster->options.racks));
+    }
     tell(cluster, timed, KIND_NODE, false,
          "{\"metadata\":{\"name\":\"n%05u\",\"uid\":\"n-%u\",\"labels\":"
-         "{\"kubernetes.io/hostname\":\"n%05u\"}},\"status\":{\"allocatable\":{\"cpu\":\"64\","
+         "{\"kubernetes.io/hostname\":\"n%05u\"%s}},\"status\":{\"allocatable\":{\"cpu\":\"64\","
          "\"memory\":\"256Gi\",\"pods\":\"110\"},\"conditions\":[{\"type\":\"Ready\",\"status\":"
          "\"True\",\"lastHeartbeatTime\":\"2026-11-29T12:00:00Z\"}]}}",
-         node, node, node);
+         node, node, node, rack);
 }
 
 void tell_slice(struct cluster *cluster, uint32_t node)
@@ -136,7 +147,10 @@ void tell_templates(struct cluster *cluster)
 {
     tell(cluster, TIMED_OTHER, KIND_NAMESPACE, false, "{\"metadata\":{\"name\":\"ml\"}}");
     tell(cluster, TIMED_OTHER, KIND_RESOURCE_FLAVOR, false,
-         "{\"metadata\":{\"name\":\"default\"}}");
+         "{\"metadata\":{\"name\":\"default\"},\"spec\":{%s}}",
+         cluster->options.racks == 0
+             ? ""
+             : "\"topology\":{\"levels\":[\"rack\",\"kubernetes.io/hostname\"]}");
     tell(cluster, TIMED_OTHER, KIND_PRIORITY_CLASS, false,
          "{\"metadata\":{\"name\":\"high\"},\"value\":100}");
     tell(cluster, TIMED_OTHER, KIND_DEVICE_CLASS, false,
