@@ -42,7 +42,7 @@ static bool is_served_by(const struct extended_name *entry, const struct device_
 static void table_add(struct core *core, struct extended_name **table, struct str text,
                       const struct device_class *class)
 {
-    struct str name = resource_intern(core, text);
+    struct str name = str_is_empty(text) ? STR_NONE : resource_intern(core, text);
     struct extended_name *entry = NULL;
     if (str_is_empty(name)) {
         return; /* none, or there are too many */

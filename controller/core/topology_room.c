@@ -42,7 +42,8 @@ static int64_t places_on(struct core *core, const struct pod_demand *demand,
     if (is_empty || places == 0) {
         return places;
     }
-    places = least(places, node_slots_beside_others(core, set, node));
+    /* Its ports and affinities are the same on all nodes: a variant doesn't repeat them. */
+    places = least(places, node_slots_beside_others(core, demand->set, node));
     if (set->device_count > 1) {
         int64_t safe = node_safe_device_slots(core, set, node);
         places = least(places, safe > 0 ? safe : 1);
