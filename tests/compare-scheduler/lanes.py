@@ -7,13 +7,14 @@ import urllib.parse
 
 import worlds as generator
 from lib.api import ApiError
-from lib.cluster import wait_for
+from lib.cluster import WaitTimeout, wait_for
 
 THREADS = 8
 POLL_S = 0.25
 READY_TIMEOUT_S = 90
 CLEAR_TIMEOUT_S = 120
 QUIET_S = 1.5            # nothing has moved for so long, and everybody has been judged
+JUDGED_WITHIN_S = 180
 WHOLE_WITHIN_S = 20      # the scheduler comes back to a pod after at most 10 s of back-off
 JOB_NAME = "batch.kubernetes.io/job-name"
 CORE, RESOURCE = "/api/v1", "/apis/resource.k8s.io/v1"
@@ -30,6 +31,7 @@ class Lanes:
             "Node": f"{CORE}/nodes", "Pod": f"{CORE}/namespaces/{namespace}/pods",
             "ResourceSlice": f"{RESOURCE}/resourceslices",
             "DeviceClass": f"{RESOURCE}/deviceclasses",
+            "DeviceTaintRule": f"{RESOURCE}/devicetaintrules",
             "ResourceClaim": f"{RESOURCE}/namespaces/{namespace}/resourceclaims",
             "ResourceClaimTemplate": f"{RESOURCE}/namespaces/{namespace}/resourceclaimtemplates"}
         # Whoever asks for adminAccess has to be in such a namespace.
@@ -123,13 +125,17 @@ class Lanes:
             time.sleep(POLL_S)
 
     def wait_whole(self, names):
-        """Those of the pods that aren't bound within the time, each with what the scheduler says."""
-        wanted, deadline = set(names), time.monotonic() + WHOLE_WITHIN_S
+        """Those of the pods that aren't bound within the time, each with what the scheduler says.
+        A busy machine isn't a verdict: each has to have been found unschedulable."""
+        wanted, started = set(names), time.monotonic()
         while True:
             late = {name: pod for name, pod in self.pods().items()
                     if name in wanted and not is_bound(pod)}
-            if not late or time.monotonic() > deadline:
+            took_s = time.monotonic() - started
+            if not late or (took_s > WHOLE_WITHIN_S and all(map(is_unschedulable, late.values()))):
                 return {name: scheduler_says(pod) for name, pod in late.items()}
+            if took_s > JUDGED_WITHIN_S:
+                raise WaitTimeout(f"the scheduler hasn't judged these: {sorted(late)}")
             time.sleep(POLL_S)
 
     def wait_until_gone(self, pod_names):
@@ -170,7 +176,7 @@ class Lanes:
         wait_for(are_gone, CLEAR_TIMEOUT_S, "the worlds cleared")
         self.cluster.request("DELETE", self.paths["ResourceClaimTemplate"])
         selector = urllib.parse.quote(f"lane in ({','.join(world.lane for world in worlds)})")
-        for kind in ("ResourceSlice", "DeviceClass", "Node"):
+        for kind in ("ResourceSlice", "DeviceClass", "DeviceTaintRule", "Node"):
             self.cluster.request("DELETE", f"{self.paths[kind]}?labelSelector={selector}")
         self.built = []
 
@@ -197,6 +203,11 @@ def is_bound(pod):
 def _scheduled(pod):
     return next((item for item in pod["status"].get("conditions", [])
                  if item["type"] == "PodScheduled"), None)
+
+
+def is_unschedulable(pod):
+    condition = _scheduled(pod)
+    return condition is not None and condition["reason"] == "Unschedulable"
 
 
 def is_judged(pod):

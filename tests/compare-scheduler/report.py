@@ -7,7 +7,7 @@ import re
 import shrink
 from lib import manifests
 
-SHRINK_MAX = 3   # failures that are made small; the others are written as they were
+SHRINK_MAX = 2   # failures that are made small; the others are written as they were
 
 
 def write(path, lines, world, objects, jobs):
@@ -47,29 +47,12 @@ def report_failures(tally, arguments, lanes, say):
             say("  " + line)
         say(f"  again: --seed {arguments.seed} --first {lane[1:]} --worlds 1")
         path = arguments.out / f"{arguments.seed}-{lane}.yaml"
-        if number < SHRINK_MAX:
+        if number < SHRINK_MAX and not arguments.as_it_was:
             case = shrink.make_case(failure.world, failure.state, failure.jobs)
             _made_small(case, path, lines, lanes, arguments.bin, say)
         else:
             write(path, lines, failure.world, failure.state, failure.jobs)
             say(f"  see {path}")
-
-
-def _has_its_devices(job, state):
-    """All claims that its pods name have been allocated: nothing is left to choose."""
-    allocated = {item["metadata"]["name"] for item in state if item["kind"] == "ResourceClaim"
-                 and "allocation" in item.get("status", {})}
-    return all(use.get("resourceClaimName") in allocated
-               for use in job["spec"]["template"]["spec"].get("resourceClaims", []))
-
-
-def is_plain(item):
-    """Nothing that makes the answer depend on the scheduler's choice among devices or nodes."""
-    spec = item.job["spec"]["template"]["spec"]
-    together = {"podAntiAffinity", "podAffinity"} & set(spec.get("affinity", {}))
-    has_ports = any("ports" in container for container in spec["containers"])
-    return _has_its_devices(item.job, item.state) and not (
-        together or has_ports or "topologySpreadConstraints" in spec)
 
 
 def _sentence(message, world):
@@ -84,12 +67,14 @@ def report_careful(tally, arguments, lanes, say):
     for reason, tried in sorted(tally.judged.items()):
         say(f"  {reason}: {tally.waiting[reason]} waited, {tried} of them tried alone, "
             f"{by_reason[reason]} placed whole")
+    say(f"  to {tally.exact} of these there is one right answer")
     sentences = collections.Counter((item.reason, _sentence(item.message, item.world))
                                     for item in tally.careful)
     for (reason, sentence), count in sentences.most_common():
         say(f"    {count} x {reason}: {sentence}")
-    plain = [item for item in tally.careful if is_plain(item)]
-    for item in plain + [item for item in tally.careful if item not in plain][:arguments.show]:
+    plain = [item for item in tally.careful if item.is_exact]
+    rest = [item for item in tally.careful if not item.is_exact]
+    for item in plain + rest[:arguments.show]:
         name = item.job["metadata"]["name"]
         say(f"    {name}: {item.reason}: {item.message}")
         path = arguments.out / f"careful-{arguments.seed}-{name}.yaml"

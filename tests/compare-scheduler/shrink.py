@@ -5,14 +5,15 @@ import copy
 import itertools
 import json
 import re
+import time
 
 import lanes as lanes_module
 import trial
 import worlds
 
 COPIES = 3           # the scheduler's choices aren't always the same
-AT_ONCE = 48
-MAX_STEPS = 25
+AT_ONCE = 30         # lanes
+BUDGET_S = 150       # for one failure; then it stays as small as it has become
 SERVER_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields",
                  "ownerReferences", "finalizers", "generateName", "selfLink")
 _numbers = itertools.count()
@@ -38,7 +39,8 @@ class Case:
         kinds = renamed(self.objects)
         of = lambda *names: [item for item in kinds if item["kind"] in names]  # noqa: E731
         return worlds.World(lane, namespace, nodes=of("Node"), slices=of("ResourceSlice"),
-                            classes=of("DeviceClass"), foreign=of("Pod"), jobs=renamed(self.jobs),
+                            classes=of("DeviceClass", "DeviceTaintRule"), foreign=of("Pod"),
+                            jobs=renamed(self.jobs),
                             named=of("ResourceClaimTemplate", "ResourceClaim"))
 
     def size(self):
@@ -231,13 +233,14 @@ class Shrinker:
             self._mark(case)
         if not any(self.shows([case], 8)):
             return None
-        for name, parts in (("objects", _drop_objects), ("parts", _drop_parts)):
-            for _ in range(MAX_STEPS):
-                smaller = self._step(case, list(parts(case)))
+        deadline = time.monotonic() + BUDGET_S
+        for parts in (_drop_objects, _drop_parts):
+            while time.monotonic() < deadline:
+                smaller = self._step(case, list(parts(case)), deadline)
                 if smaller is None:
                     break
                 case = smaller
-                say(f"    {name}: {case.size()} bytes")
+                say(f"    smaller: {case.size()} bytes")
         return case
 
     @staticmethod
@@ -246,11 +249,13 @@ class Shrinker:
             if job["metadata"]["name"] == case.waiting:
                 job["metadata"]["name"] = case.waiting = case.waiting + "-waits"
 
-    def _step(self, case, candidates):
-        """One that is smaller and shows it: the first half, a quarter, … of the good ones at once."""
+    def _step(self, case, candidates, deadline):
+        """One that is smaller and shows it: all that can be dropped at once, if that shows it too."""
         candidates = [item for item in candidates if self._is_planned(item)]
-        for first in range(0, len(candidates), AT_ONCE):
-            tried = candidates[first:first + AT_ONCE]
+        for first in range(0, len(candidates), AT_ONCE // 2):
+            if time.monotonic() > deadline:
+                break
+            tried = candidates[first:first + AT_ONCE // 2]
             good = [item for item, shows in zip(tried, self.shows(tried, 2)) if shows]
             if good:
                 merged = _merge(case, good)

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import json
+import re
 import subprocess
 
 import lanes as lanes_module
@@ -32,6 +33,7 @@ class Careful:
     job: dict
     reason: str
     message: str
+    is_exact: bool        # there is no excuse for it
 
 
 @dataclasses.dataclass
@@ -42,6 +44,7 @@ class Tally:
     pods: int = 0
     waiting: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     judged: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    exact: int = 0        # waits for which there is one right answer
     careful: list = dataclasses.field(default_factory=list)
     failures: list = dataclasses.field(default_factory=list)
 
@@ -52,6 +55,9 @@ def add_up(tallies):
         for field in dataclasses.fields(Tally):
             setattr(total, field.name, getattr(total, field.name) + getattr(tally, field.name))
     return total
+
+
+UNSUPPORTED = re.compile(r"which Tallyman doesn't \w+ yet")
 
 
 class PlanError(Exception):
@@ -77,6 +83,36 @@ def admitted_pods(decisions, jobs):
         if decision["decision"] == "Admit":
             pods += lanes_module.pods_of(job, decision["podSets"][0].get("nodeSelector", {}))
     return pods
+
+
+def _has_its_devices(job, state):
+    """All claims that its pods name have been allocated: nothing is left to choose."""
+    allocated = {item["metadata"]["name"] for item in state if item["kind"] == "ResourceClaim"
+                 and "allocation" in item.get("status", {})}
+    return all(use.get("resourceClaimName") in allocated
+               for use in job["spec"]["template"]["spec"].get("resourceClaims", []))
+
+
+def _tolerates_cordons(spec):
+    return any("key" not in item for item in spec.get("tolerations", []))
+
+
+def is_exact(world, state, job, message):
+    """Nothing makes the answer depend on the scheduler's choice among devices or nodes, and all of
+    it is supported."""
+    spec = job["spec"]["template"]["spec"]
+    together = {"podAntiAffinity", "podAffinity"} & set(spec.get("affinity", {}))
+    limits = [container["resources"].get("limits", {}) for container in spec["containers"]]
+    is_cordoned = any(node["spec"].get("unschedulable") for node in state if node["kind"] == "Node")
+    are_ready = all(any(item["type"] == "Ready" and item["status"] == "True"
+                        for item in node["status"].get("conditions", []))
+                    for node in state if node["kind"] == "Node")
+    return (_has_its_devices(job, state) and are_ready and not together and
+            not job["metadata"].get("annotations") and
+            not (is_cordoned and _tolerates_cordons(spec)) and
+            not UNSUPPORTED.search(message) and "topologySpreadConstraints" not in spec and
+            not any(world.extended in item for item in limits) and
+            not any("ports" in container for container in spec["containers"]))
 
 
 class Trial:
@@ -171,6 +207,7 @@ class Trial:
             for _, _, _, decision in rest:
                 self.tally.waiting[decision["reason"]] += 1
             self.rng.shuffle(rest)
+            rest.sort(key=lambda item: not is_exact(*item[:3], item[3]["message"]))
             queues[world.lane] = rest[:ALONE_ROUNDS]
         for number in range(ALONE_ROUNDS):
             self.try_these([queue[number] for queue in queues.values() if number < len(queue)])
@@ -185,8 +222,10 @@ class Trial:
         bound = {name for name, pod in self.lanes.pods().items() if lanes_module.is_bound(pod)}
         for world, state, job, decision in tried:
             self.tally.judged[decision["reason"]] += 1
+            self.tally.exact += is_exact(world, state, job, decision["message"])
             if all(pod["metadata"]["name"] in bound for pod in pods[job["metadata"]["name"]]):
                 self.tally.careful.append(Careful(world, state, job, decision["reason"],
-                                                  decision["message"]))
+                                                  decision["message"],
+                                                  is_exact(world, state, job, decision["message"])))
         self.lanes.delete_pods(names)
         self.lanes.wait_until_gone(names)

@@ -24,7 +24,7 @@ class World:
     namespace: str
     nodes: list = dataclasses.field(default_factory=list)
     slices: list = dataclasses.field(default_factory=list)
-    classes: list = dataclasses.field(default_factory=list)
+    classes: list = dataclasses.field(default_factory=list)  # and device taint rules
     named: list = dataclasses.field(default_factory=list)    # claim templates and claims
     foreign: list = dataclasses.field(default_factory=list)  # other people's pods, bound or not
     jobs: list = dataclasses.field(default_factory=list)
@@ -35,6 +35,11 @@ class World:
         return f"gpu.{self.lane}.example.com"
 
     @property
+    def extended(self):
+        """The resource under whose name pods ask for devices of the class, without a claim."""
+        return f"{self.lane}.example.com/gpu"
+
+    @property
     def nic_driver(self):
         return f"nic.{self.lane}.example.com"
 
@@ -43,12 +48,15 @@ class World:
 
     def config(self):
         """The flavor and the queue, for Tallyman alone: the control plane needn't know them."""
-        quotas = {**QUOTAS, **{item["metadata"]["name"]: "1000" for item in self.classes}}
+        quotas = {**QUOTAS, **{item["metadata"]["name"]: "1000" for item in self.classes
+                              if item["kind"] == "DeviceClass"}}
         resources = [{"name": key, "nominalQuota": value} for key, value in quotas.items()]
         group = {"flavors": [{"name": self.lane, "resources": resources}]}
         api = "tallyman.dev/v1beta1"
+        flavor = {"nodeLabels": {"lane": self.lane},
+                  "topology": {"levels": ["zone", "rack", HOSTNAME]}}
         return [{"apiVersion": api, "kind": "ResourceFlavor", "metadata": {"name": self.lane},
-                 "spec": {"nodeLabels": {"lane": self.lane}}},
+                 "spec": flavor},
                 {"apiVersion": api, "kind": "Queue", "metadata": {"name": f"q-{self.lane}"},
                  "spec": {"namespaceSelector": {}, "resourceGroups": [group]}}]
 
@@ -58,9 +66,9 @@ def _chance(rng, probability):
 
 
 # Each world has some of these only: with all of them at once hardly any gang finds room.
-FEATURES = ("taints", "cordoned", "accel", "unnamed-model", "sick", "shared-device", "odd-pools",
-            "cards", "nics", "network", "selectors", "tolerated", "two-requests", "two-claims",
-            "named", "limits", "inits", "affinity", "selector", "apart", "ports", "others-devices")
+FEATURES = ("taints cordoned accel unnamed-model sick shared-device odd-pools cards nics network "
+            "selectors tolerated two-requests two-claims named joined rules extended plugin "
+            "topology limits inits affinity selector apart ports others-devices").split()
 # With these Tallyman waits and says so; a few show that it does.
 NOT_YET = ("all", "admin", "first-available", "constraints", "company")
 
@@ -74,10 +82,9 @@ def _may(rng, world, feature, probability):
 
 
 def _taints(rng, world):
-    taints = []
+    effect, taints = rng.choice(("NoSchedule", "NoSchedule", "NoExecute")), []
     if _may(rng, world, "taints", 0.4):
-        taints.append({"key": "dedicated", "value": "gpu",
-                       "effect": rng.choice(("NoSchedule", "NoSchedule", "NoExecute"))})
+        taints.append({"key": "dedicated", "value": "gpu", "effect": effect})
     if _may(rng, world, "taints", 0.25):
         taints.append({"key": "flaky", "effect": rng.choice(("PreferNoSchedule", "NoSchedule"))})
     return taints
@@ -87,17 +94,16 @@ def _node(rng, world, number):
     name = world.name(f"n{number}")
     labels = {HOSTNAME: name, "lane": world.lane, "zone": rng.choice(ZONES),
               "rack": rng.choice(RACKS), "size": str(rng.randint(1, 4))}
-    if _chance(rng, 0.5):
-        labels["fast"] = "true"
+    labels.update({"fast": "true"} if _chance(rng, 0.5) else {})
     room = {"cpu": rng.choice(("1", "2", "3", "4", "4", "6", "8", "3500m")),
-            "memory": rng.choice(("2Gi", "4Gi", "8Gi", "16Gi")),
-            "pods": rng.choice(("3", "8", "110", "110", "110")),
-            "ephemeral-storage": "20Gi"}
+            "memory": f"{rng.choice((2, 4, 8, 16))}Gi", "ephemeral-storage": "20Gi",
+            "pods": rng.choice(("3", "8", "110", "110", "110"))}
     if _may(rng, world, "accel", 0.7):
         room[ACCEL] = str(rng.randint(0, 4))
+    if "extended" in world.features and _may(rng, world, "plugin", 0.5):
+        room[world.extended] = str(rng.randint(1, 3))  # a device plugin offers it, too
     spec = {"taints": _taints(rng, world)}
-    if _may(rng, world, "cordoned", 0.3):
-        spec = {"unschedulable": True}
+    spec = {"unschedulable": True} if _may(rng, world, "cordoned", 0.3) else spec
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
             "spec": spec, "status": {"capacity": room, "allocatable": dict(room)}}
 
@@ -130,7 +136,8 @@ def _slice(name, driver, where, devices, pool, *, slices=1, generation=1):
 
 
 def _plain_pool(rng, world, node):
-    devices = [_device(rng, world, f"gpu-{index}", index) for index in range(rng.randint(1, 6))]
+    count = rng.choice((1, 1, 2) if "joined" in world.features else (1, 2, 3, 4, 6))
+    devices = [_device(rng, world, f"gpu-{index}", index) for index in range(count)]
     rng.shuffle(devices)
     where = {"nodeName": node}
     kind = rng.random() if "odd-pools" in world.features else 1
@@ -197,11 +204,8 @@ def _network_slices(rng, world):
         {"key": "lane", "operator": "In", "values": [world.lane]},
         {"key": "zone", "operator": "In", "values": ["east"]}))]}]}
     kind = rng.random()
-    if kind < 0.4:
-        where = {"allNodes": True}
-    elif kind < 0.8:
-        where = {"nodeSelector": selector}
-    else:
+    where = {"allNodes": True} if kind < 0.4 else {"nodeSelector": selector}
+    if kind > 0.8:
         where = {"perDeviceNodeSelection": True}
         for device in devices:
             device.update({"allNodes": True} if _chance(rng, 0.5) else {"nodeSelector": selector})
@@ -215,12 +219,29 @@ def _device_class(world, suffix, expression):
             "spec": {"selectors": [{"cel": {"expression": expression}}]}}
 
 
-def _classes(world):
+def _taint_rule(rng, world):
+    selector = {"driver": world.driver}
+    pool, device = rng.choice(world.nodes)["metadata"]["name"], f"gpu-{rng.randint(0, 2)}"
+    selector.update({"pool": pool} if _chance(rng, 0.7) else {})
+    selector.update({"device": device} if _chance(rng, 0.6) else {})
+    return {"apiVersion": RESOURCE_API, "kind": "DeviceTaintRule",
+            "metadata": {"name": world.name("rule"), "labels": {"lane": world.lane}},
+            "spec": {"deviceSelector": selector,
+                     "taint": {"key": f"{world.driver}/sick",
+                               "effect": rng.choice(("NoSchedule", "NoExecute", "None"))}}}
+
+
+def _classes(rng, world):
     gpu = f'device.driver == "{world.driver}"'
     model = f'device.attributes["{world.driver}"].model'
-    return [_device_class(world, "gpu", gpu),
-            _device_class(world, "h100", f'{gpu} && has({model}) && {model} == "h100"'),
-            _device_class(world, "nic", f'device.driver == "{world.nic_driver}"')]
+    classes = [_device_class(world, "gpu", gpu),
+               _device_class(world, "h100", f'{gpu} && has({model}) && {model} == "h100"'),
+               _device_class(world, "nic", f'device.driver == "{world.nic_driver}"')]
+    if "extended" in world.features:
+        rng.choice(classes[:2])["spec"]["extendedResourceName"] = world.extended
+    if "rules" in world.features:
+        classes.append(_taint_rule(rng, world))
+    return classes
 
 
 # -- claims -------------------------------------------------------------------------------------
@@ -252,16 +273,12 @@ def _exactly(rng, world):
     return exactly
 
 
-def _sub_request(rng, world, name):
-    exactly = _exactly(rng, world)
-    exactly.pop("adminAccess", None)
-    return {"name": name, **exactly}
-
-
 def _request(rng, world, name):
     if _may(rng, world, "first-available", 0.3):
-        return {"name": name, "firstAvailable": [_sub_request(rng, world, f"s{index}")
-                                                 for index in range(rng.randint(1, 3))]}
+        subs = [{"name": f"s{index}", **_exactly(rng, world)} for index in range(rng.randint(1, 3))]
+        for sub in subs:
+            sub.pop("adminAccess", None)
+        return {"name": name, "firstAvailable": subs}
     return {"name": name, "exactly": _exactly(rng, world)}
 
 
@@ -276,18 +293,25 @@ def _claim_spec(rng, world):
 
 
 def _named_objects(rng, world):
-    templates = [{"apiVersion": RESOURCE_API, "kind": "ResourceClaimTemplate",
-                  "metadata": {"name": world.name(f"t{index}"), "namespace": world.namespace},
-                  "spec": {"spec": _claim_spec(rng, world)}} for index in range(3)]
-    claims = [{"apiVersion": RESOURCE_API, "kind": "ResourceClaim",
-               "metadata": {"name": world.name(f"c{index}"), "namespace": world.namespace},
-               "spec": _claim_spec(rng, world)} for index in range(3)]
-    return templates + claims
+    def made(kind, name, spec):
+        return {"apiVersion": RESOURCE_API, "kind": kind, "spec": spec,
+                "metadata": {"name": world.name(name), "namespace": world.namespace}}
+
+    templates = [made("ResourceClaimTemplate", f"t{index}", {"spec": _claim_spec(rng, world)})
+                 for index in range(3)]
+    return templates + [made("ResourceClaim", f"c{index}", _claim_spec(rng, world))
+                        for index in range(3)]
+
+
+def _c0(world):
+    return {"name": "d0", "resourceClaimName": world.name("c0")}
 
 
 def _uses(rng, world, likely):
     """What a pod's resourceClaims name: mostly one template, or a claim that others share."""
     sources = []
+    if _may(rng, world, "joined", 0.5):  # the claim that somebody holds already
+        return [_c0(world)]
     if _chance(rng, likely):
         for _ in range(2 if _may(rng, world, "two-claims", 0.5) else 1):
             sources.append({"resourceClaimTemplateName": world.name(f"t{rng.randint(0, 2)}")})
@@ -318,10 +342,8 @@ def _container(rng, world, name, scale=1.0, claims=()):
 def _init_containers(rng, world):
     containers = []
     for index in range(rng.choice((1, 1, 2))):
-        container = _container(rng, world, f"init-{index}", 0.7)
-        if _chance(rng, 0.4):
-            container["restartPolicy"] = "Always"
-        containers.append(container)
+        restart = {"restartPolicy": "Always"} if _chance(rng, 0.4) else {}
+        containers.append({**_container(rng, world, f"init-{index}", 0.7), **restart})
     return containers
 
 
@@ -334,17 +356,15 @@ def _affinity(rng):
         {"key": "size", "operator": "Gt", "values": ["2"]},
         {"key": "size", "operator": "Lt", "values": ["3"]})) for _ in range(rng.choice((1, 1, 2)))]
     terms = [{"matchExpressions": [item]} for item in expressions]  # any of them
-    if _chance(rng, 0.5):
-        terms = [{"matchExpressions": expressions}]                 # or all
+    terms = [{"matchExpressions": expressions}] if _chance(rng, 0.5) else terms  # or all
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
         "nodeSelectorTerms": terms}}}
 
 
 def _apart(rng):
     """Away from one's own kind, from a gang, or from everybody who has the label."""
-    label = rng.choice(("app", "batch.kubernetes.io/job-name"))
-    terms = [{"topologyKey": HOSTNAME,
-              "labelSelector": {"matchExpressions": [{"key": label, "operator": "Exists"}]}}]
+    keys = [{"key": rng.choice(("app", "batch.kubernetes.io/job-name")), "operator": "Exists"}]
+    terms = [{"topologyKey": HOSTNAME, "labelSelector": {"matchExpressions": keys}}]
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
@@ -395,6 +415,9 @@ def _pod_spec(rng, world, likely_devices):
         spec["containers"].append(_container(rng, world, "second", 0.5))
     if _may(rng, world, "ports", 0.3):
         spec["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
+    if _may(rng, world, "extended", 0.4):
+        limits = spec["containers"][-1]["resources"].setdefault("limits", {})
+        limits[world.extended] = str(rng.choice((1, 1, 2)))
     if _may(rng, world, "accel", 0.35):
         limits = spec["containers"][0]["resources"].setdefault("limits", {})
         limits[ACCEL] = str(rng.randint(1, 2))
@@ -407,20 +430,24 @@ def _foreign_pods(rng, world):
     pods = []
     for node in world.nodes:
         for _ in range(rng.choice((0, 0, 0, 1, 2))):
-            spec = {"restartPolicy": "Never", "tolerations": ANYTHING,
-                    "containers": [_container(rng, world, "main", 0.5)],
-                    "nodeName": node["metadata"]["name"], "terminationGracePeriodSeconds": 0}
-            pods.append(spec)
+            pods.append({"restartPolicy": "Never", "tolerations": ANYTHING,
+                         "containers": [_container(rng, world, "main", 0.5)],
+                         "nodeName": node["metadata"]["name"], "terminationGracePeriodSeconds": 0})
     for _ in range(rng.choice((1, 2, 3)) if "others-devices" in world.features else 0):
         spec = _pod_spec(rng, world, 0.8)
         spec["nodeSelector"] = {**spec.get("nodeSelector", {}), "lane": world.lane}
         pods.append(spec)
-    return [{"apiVersion": "v1", "kind": "Pod",
+    if "joined" in world.features:
+        uses = [_c0(world)]
+        pods.append({"restartPolicy": "Never", "tolerations": ANYTHING, "resourceClaims": uses,
+                     "nodeSelector": {"lane": world.lane}, "terminationGracePeriodSeconds": 0,
+                     "containers": [_container(rng, world, "main", 0.3, uses)]})
+    ended = {"example.com/run-for": "0s"}
+    return [{"apiVersion": "v1", "kind": "Pod", "spec": spec,
              "metadata": {"name": world.name(f"other-{number}"), "namespace": world.namespace,
                           "labels": {"app": rng.choice("ab")},
-                          "annotations": ({"example.com/run-for": "0s"}
-                                          if _chance(rng, 0.15) else {})},
-             "spec": spec} for number, spec in enumerate(pods)]
+                          "annotations": ended if _chance(rng, 0.15) else {}}}
+            for number, spec in enumerate(pods)]
 
 
 def _job(rng, world, number):
@@ -428,11 +455,28 @@ def _job(rng, world, number):
     name = world.name(f"j{number}")
     template = {"metadata": {"labels": {"app": rng.choice("ab")}},
                 "spec": _pod_spec(rng, world, 0.55)}
+    annotations = {}
+    if _may(rng, world, "topology", 0.6):
+        key = rng.choice(("required", "required", "preferred"))
+        annotations[f"tallyman.dev/{key}-topology"] = rng.choice(("zone", "rack", HOSTNAME))
     return {"apiVersion": "batch/v1", "kind": "Job",
-            "metadata": {"name": name, "namespace": world.namespace,
+            "metadata": {"name": name, "namespace": world.namespace, "annotations": annotations,
                          "labels": {"tallyman.dev/queue": f"q-{world.lane}"}},
             "spec": {"completionMode": "Indexed", "completions": pods, "parallelism": pods,
                      "suspend": True, "template": template}}
+
+
+def _joining_job(rng, world):
+    """A small gang that asks for nothing but the claim that somebody holds already."""
+    job = _job(rng, world, "joins")
+    uses = [_c0(world)]
+    container = {"name": "main", "image": "registry.invalid/main:1",
+                 "resources": {"requests": {"cpu": "100m"}, "claims": [{"name": "d0"}]}}
+    job["spec"]["template"]["spec"] = {
+        "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container],
+        "tolerations": [{"key": key, "operator": "Exists"} for key in ("dedicated", "flaky")],
+        "resourceClaims": uses}
+    return job
 
 
 def make_world(rng, lane, namespace):
@@ -445,8 +489,10 @@ def make_world(rng, lane, namespace):
         world.slices += _node_slices(rng, world, node["metadata"]["name"])
     if _may(rng, world, "network", 0.7):
         world.slices += _network_slices(rng, world)
-    world.classes = _classes(world)
+    world.classes = _classes(rng, world)
     world.named = _named_objects(rng, world)
     world.foreign = _foreign_pods(rng, world)
     world.jobs = [_job(rng, world, number) for number in range(rng.randint(3, 8))]
+    if "joined" in world.features:
+        world.jobs.append(_joining_job(rng, world))
     return world
