@@ -4,6 +4,8 @@ BUILD_DIR ?= build
 JOBS      ?= $(shell nproc 2> /dev/null || echo 2)
 STAGES    ?=
 STATES    ?= 100000
+SEEDS     ?= 10000
+SEED      ?= 1
 WORLDS    ?= 300
 SEED      ?= 1729
 PLAY      ?= play
@@ -12,7 +14,7 @@ SOURCES    = $(shell find api controller include tests -name '*.[ch]')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-nightly test-model \
-        test-scheduler check bench format tidy cov fuzz reproducible sbom clean
+        test-scheduler test-vopr check bench format tidy cov fuzz reproducible sbom clean
 
 # $(call cmake_build,PRESET,TARGETS): configured once, then only what changed.
 define cmake_build
@@ -74,6 +76,11 @@ test-model: ## hold the core against the reference model; STATES=100000
 
 test-scheduler: build ## hold plan against the real kube-scheduler; WORLDS=300 SEED=1729
 	@tests/compare-scheduler/run --bin $(BIN) --worlds $(WORLDS) --seed $(SEED)
+
+test-vopr: ## the whole under faults, from SEED on; SEEDS=10000
+	@cmake/deps test
+	$(call cmake_build,dev,vopr)
+	@PROPERTY_SEED=$(SEED) PROPERTY_CASES=$(SEEDS) $(BUILD_DIR)/dev/vopr
 
 check: ## run the checks of layering, purity, size, format and words
 	@cmake/deps test

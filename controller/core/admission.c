@@ -403,6 +403,14 @@ void admissions_meet_job(struct core *core, struct gang *gang)
     }
 }
 
+static void forget_seen(struct gang *gang, const struct admission *object)
+{
+    if (gang != NULL && str_eq(gang->admission_uid, object->meta.uid)) {
+        gang->is_admission_seen = false;
+        gang->admission_hash = 0;
+    }
+}
+
 void admission_deleted(struct core *core, const struct admission *object)
 {
     struct str key = key_join(&core->scratch, object->meta.namespace_name, object->meta.name);
@@ -410,16 +418,15 @@ void admission_deleted(struct core *core, const struct admission *object)
     if (orphan != NULL && str_eq(orphan->object->meta.uid, object->meta.uid)) {
         orphan_drop(core, orphan);
     }
+    /* Its Job may be gone, with pods that hold it, and another one may have its name; or a late
+     * write for that Job was the last to say whose it is. */
+    forget_seen(gang_find(core, object->spec.job_uid), object);
     struct gang *gang = NULL;
     HASH_FIND(hh_key, core->gangs_by_key, key.ptr, (unsigned)key.len, gang);
-    if (gang == NULL) {
-        return;
+    forget_seen(gang, object);
+    if (gang != NULL) {
+        gang_show(core, gang);
     }
-    if (str_eq(gang->admission_uid, object->meta.uid)) {
-        gang->is_admission_seen = false;
-        gang->admission_hash = 0;
-    }
-    gang_show(core, gang);
 }
 
 void admission_withdraw(struct core *core, const struct gang *gang)

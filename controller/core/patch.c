@@ -372,6 +372,21 @@ static void write_refused(struct core *core, struct gang *gang, const struct eff
     gang->write_retry_ms = core->now_ms + WRITE_REFUSED_RETRY_MS;
 }
 
+/* A 409 can be about something else than the Job (a quota's own conflict, a webhook's), and then
+ * nothing of it will ever be shown. */
+bool conflict_is_over(struct core *core, struct gang *gang)
+{
+    if (gang->conflict_until_ms == 0 || gang->write_effect_id != 0) {
+        return false;
+    }
+    if (core->now_ms < gang->conflict_until_ms) {
+        gang_set_timer(core, gang, gang->conflict_until_ms);
+        return false;
+    }
+    gang->awaited_version = 0;
+    return true;
+}
+
 void job_write_done(struct core *core, struct gang *gang, const struct effect_done *done)
 {
     gang->write_effect_id = 0;
@@ -401,6 +416,7 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
     case EFFECT_CONFLICT:
         /* What we hold stays held until the watch has shown what the Job really says now. */
         gang->awaited_version = gang->write_base_version + 1;
+        gang->conflict_until_ms = core->now_ms + CONFLICT_WAIT_MS;
         break;
     case EFFECT_GONE:
         gang_job_gone(core, gang);

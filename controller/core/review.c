@@ -478,9 +478,10 @@ void gang_review(struct core *core, struct gang *gang)
         review_gone(core, gang);
         return;
     }
-    if (gang_is_busy(gang)) {
+    if (gang_is_busy(gang) && !conflict_is_over(core, gang)) {
         return;
     }
+    gang->conflict_until_ms = 0;
     /* Somebody would have stopped it, but for our write that was on its way: preempt_wake(). */
     core->has_freed = core->has_freed || gang->wakes_preemptors;
     gang->wakes_preemptors = false;

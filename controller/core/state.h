@@ -341,6 +341,7 @@ struct gang {
     enum job_patch_purpose write_purpose;
     uint64_t write_base_version; /* the version it was guarded by */
     uint64_t awaited_version;    /* the watch has to reach it first; 0: nothing awaited */
+    int64_t conflict_until_ms;   /* a conflict waits so long for the watch to show why; 0: none */
     int64_t write_retry_ms;      /* a refused suspension isn't tried before; 0: no matter */
 
     /* the Admission */

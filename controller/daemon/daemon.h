@@ -10,6 +10,7 @@
 
 #include "tallyman/base/log.h"
 #include "tallyman/base/metrics.h"
+#include "tallyman/base/steady_time.h"
 #include "tallyman/driver/driver.h"
 #include "tallyman/http/server.h"
 #include "tallyman/kube/client.h"
@@ -56,6 +57,7 @@ struct telemetry {
 struct daemon {
     struct daemon_options options;
     uv_loop_t loop;
+    struct steady_time time;
     struct log_sink log;
     struct core *core;
     struct driver *driver;
@@ -139,4 +141,4 @@ void telemetry_wrote(struct daemon *daemon, const struct effect *effect,
 void telemetry_effects(struct daemon *daemon, const struct effects *effects);
 /* Written to standard error as one JSON object per line. */
 struct log_sink telemetry_log(enum log_level level);
-int64_t daemon_now_ms(void *ctx);
+int64_t daemon_now_ms(void *ctx); /* struct daemon; never goes backwards */

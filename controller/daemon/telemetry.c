@@ -4,12 +4,23 @@
 #include <stdio.h>
 #include <time.h>
 
-int64_t daemon_now_ms(void *ctx)
+static int64_t clock_ms(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int64_t wall_ms(void *ctx)
 {
     (void)ctx;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return clock_ms(CLOCK_REALTIME);
+}
+
+int64_t daemon_now_ms(void *ctx)
+{
+    struct daemon *daemon = ctx;
+    return steady_time_ms(&daemon->time, clock_ms(CLOCK_REALTIME), clock_ms(CLOCK_MONOTONIC));
 }
 
 static void write_line(void *ctx, enum log_level level, struct str line)
@@ -21,7 +32,7 @@ static void write_line(void *ctx, enum log_level level, struct str line)
 
 struct log_sink telemetry_log(enum log_level level)
 {
-    return (struct log_sink){.write_line = write_line, .now_ms = daemon_now_ms, .min_level = level};
+    return (struct log_sink){.write_line = write_line, .now_ms = wall_ms, .min_level = level};
 }
 
 /* -- gauges, filled when somebody reads them -----------------------------------------------------

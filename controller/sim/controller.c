@@ -3,6 +3,8 @@
 
 #include "tallyman/base/alloc.h"
 
+#define GHOST_WRITES_MS 3000 /* how long a write may be under way when its writer is gone */
+
 static int64_t port_now_ms(void *ctx)
 {
     return sim_clock_ms(ctx);
@@ -80,11 +82,32 @@ static void give_answer(struct sim *sim, struct task *task)
     driver_write_done(sim->driver, id, &answer);
 }
 
+static struct driver_answer fault_answer(enum sim_fault fault)
+{
+    switch (fault) {
+    case SIM_FAULT_CONFLICT:
+        return (struct driver_answer){.outcome = WRITE_CONFLICT};
+    case SIM_FAULT_REFUSED:
+        return (struct driver_answer){.outcome = WRITE_REFUSED,
+                                      .message = STR("admission webhook \"moody\" denied it")};
+    case SIM_FAULT_OVERLOADED:
+        return (struct driver_answer){.outcome = WRITE_RETRY,
+                                      .message = STR("too many requests"),
+                                      .retry_after_ms = 1000,
+                                      .is_overloaded = true};
+    case SIM_FAULT_NONE:
+    case SIM_FAULT_LOST:
+    case SIM_FAULT_ANSWER_LOST:
+        break;
+    }
+    return (struct driver_answer){.outcome = WRITE_RETRY, .message = STR("the server is silent")};
+}
+
 static void carry_out(struct sim *sim, struct pending_write *pending)
 {
     pending->is_carried_out = true;
-    struct driver_answer answer = {.outcome = WRITE_RETRY, .message = STR("the server is silent")};
-    if (pending->fault != SIM_FAULT_LOST) {
+    struct driver_answer answer = fault_answer(pending->fault);
+    if (pending->fault == SIM_FAULT_NONE || pending->fault == SIM_FAULT_ANSWER_LOST) {
         struct driver_answer real = write_carry_out(sim, &pending->write);
         answer = pending->fault == SIM_FAULT_NONE ? real : answer;
     }
@@ -145,34 +168,6 @@ static void port_on_effects(void *ctx, const struct event *event, const struct e
     }
 }
 
-static void deliver(struct sim *sim, struct task *task)
-{
-    if (task->number != sim->incarnation) {
-        return;
-    }
-    struct object object = {.kind = task->kind, .value = task->value};
-    if (task->ctx == NULL) {
-        driver_object(sim->driver, &object);
-    } else {
-        driver_deleted(sim->driver, &object);
-    }
-}
-
-void controller_deliver(struct sim *sim, const struct sim_object *object, bool is_deleted)
-{
-    if (sim->driver == NULL) {
-        return;
-    }
-    int64_t at_ms = sim_later(sim, sim->options.delays.watch_ms);
-    int64_t *stream_ms = &sim->delivered_ms[object->kind];
-    *stream_ms = at_ms > *stream_ms ? at_ms : *stream_ms;
-    struct task *task = agenda_add(sim, *stream_ms, deliver, STR_NONE);
-    task->kind = object->kind;
-    task->value = object_clone(kind_info(object->kind)->schema, object->value);
-    task->number = sim->incarnation;
-    task->ctx = is_deleted ? sim : NULL;
-}
-
 static void port_on_refused(void *ctx, const struct event *event, const struct err *err)
 {
     struct sim *sim = ctx;
@@ -183,15 +178,6 @@ static void port_on_refused(void *ctx, const struct event *event, const struct e
 
 /* -- its life
  * -------------------------------------------------------------------------------------- */
-
-static void list_kind(struct sim *sim, enum object_kind kind)
-{
-    for (struct sim_object *item = api_first(sim, kind); item != NULL; item = api_next(item)) {
-        struct object object = {.kind = kind, .value = item->value};
-        driver_object(sim->driver, &object);
-    }
-    driver_synced(sim->driver, kind, false);
-}
 
 void controller_start(struct sim *sim)
 {
@@ -208,32 +194,108 @@ void controller_start(struct sim *sim)
     sim->core = core_new(&options);
     sim->driver = driver_new(sim->core, &ports);
     for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
-        list_kind(sim, (enum object_kind)kind);
+        stream_list(sim, (enum object_kind)kind);
+        driver_synced(sim->driver, (enum object_kind)kind, false);
+    }
+}
+
+static void free_in_flight(struct pending_write *pending)
+{
+    while (pending != NULL) {
+        struct pending_write *next = pending->next;
+        arena_deinit(&pending->arena);
+        mem_free(pending);
+        pending = next;
     }
 }
 
 void controller_stop(struct sim *sim)
 {
-    while (sim->in_flight != NULL) {
-        forget_pending(sim, sim->in_flight);
-    }
+    free_in_flight(sim->in_flight);
+    sim->in_flight = NULL;
     driver_free(sim->driver);
     core_free(sim->core);
     sim->driver = NULL;
     sim->core = NULL;
+    stream_forget(sim);
 }
 
-void sim_restart_controller(struct sim *sim, bool applies_writes)
+/* -- a controller that was, whose writes are still on their way ---------------------------------
+ */
+
+struct ghost {
+    struct core *core; /* owned, with the driver: the writes are in their memory */
+    struct driver *driver;
+    struct pending_write *in_flight; /* owned */
+    struct ghost *next;
+};
+
+static void ghost_free(struct sim *sim, struct ghost *ghost)
+{
+    struct ghost **link = &sim->ghosts;
+    while (*link != ghost) {
+        link = &(*link)->next;
+    }
+    *link = ghost->next;
+    free_in_flight(ghost->in_flight);
+    driver_free(ghost->driver);
+    core_free(ghost->core);
+    mem_free(ghost);
+}
+
+void controller_free_ghosts(struct sim *sim)
+{
+    while (sim->ghosts != NULL) {
+        ghost_free(sim, sim->ghosts);
+    }
+}
+
+static void ghost_arrive(struct sim *sim, struct task *task)
+{
+    struct ghost *ghost = task->ctx;
+    for (struct pending_write *pending = ghost->in_flight; pending != NULL;
+         pending = pending->next) {
+        if (!pending->is_carried_out) {
+            (void)write_carry_out(sim, &pending->write);
+        }
+    }
+    ghost_free(sim, ghost);
+}
+
+static void leave_ghost(struct sim *sim)
+{
+    struct ghost *ghost = MEM_NEW(struct ghost);
+    *ghost = (struct ghost){
+        .core = sim->core, .driver = sim->driver, .in_flight = sim->in_flight, .next = sim->ghosts};
+    sim->ghosts = ghost;
+    sim->core = NULL;
+    sim->driver = NULL;
+    sim->in_flight = NULL;
+    agenda_add(sim, sim_later(sim, GHOST_WRITES_MS), ghost_arrive, STR_NONE)->ctx = ghost;
+}
+
+void sim_restart_controller(struct sim *sim, enum sim_writes writes)
 {
     if (sim->driver == NULL) {
         return;
     }
-    for (struct pending_write *pending = sim->in_flight; pending != NULL && applies_writes;
-         pending = pending->next) {
+    for (struct pending_write *pending = sim->in_flight;
+         pending != NULL && writes == SIM_WRITES_APPLIED; pending = pending->next) {
         if (!pending->is_carried_out) {
             carry_out(sim, pending);
         }
     }
+    if (writes == SIM_WRITES_LATE) {
+        leave_ghost(sim);
+    }
     controller_stop(sim);
     controller_start(sim);
+}
+
+void sim_step_clock(struct sim *sim, int64_t by_ms)
+{
+    sim->options.start_ms += by_ms;
+    if (sim->driver != NULL) {
+        driver_tick(sim->driver);
+    }
 }

@@ -45,6 +45,7 @@ void sim_free(struct sim *sim)
         return;
     }
     controller_stop(sim);
+    controller_free_ghosts(sim);
     agenda_deinit(&sim->agenda);
     api_free(sim);
     loads_free(sim);

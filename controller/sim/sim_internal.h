@@ -346,8 +346,12 @@ bool node_object_is_ready(const struct node *node);
 
 void controller_start(struct sim *sim);
 void controller_stop(struct sim *sim);
+void controller_free_ghosts(struct sim *sim);
 /* Tells the driver a while later. `is_deleted`: it is gone. */
 void controller_deliver(struct sim *sim, const struct sim_object *object, bool is_deleted);
+/* stream.c: the kind's objects as they stand, told as a list is. */
+void stream_list(struct sim *sim, enum object_kind kind);
+void stream_forget(struct sim *sim); /* what was told, to a controller that is gone */
 /* Carries out one write on the objects. Texts of the answer are in the scratch arena. */
 struct driver_answer write_carry_out(struct sim *sim, const struct driver_write *write);
 
@@ -369,6 +373,13 @@ struct pending_write {
     enum sim_fault fault;
     struct driver_answer answer; /* its texts live in `arena` */
     struct arena arena;
+};
+
+/* One kind's watch, which keeps its order. */
+struct sim_stream {
+    uint64_t number; /* deliveries of another one are void */
+    int64_t delivered_ms;
+    bool is_broken; /* a list will follow */
 };
 
 struct sim {
@@ -400,10 +411,13 @@ struct sim {
 
     struct core *core;
     struct driver *driver;
-    uint64_t incarnation;             /* of the controller; tasks of an older one are void */
-    int64_t wake_at_ms;               /* the driver's wish */
-    int64_t delivered_ms[KIND_COUNT]; /* each kind's stream keeps its order */
-    struct pending_write *in_flight;  /* in the order of sending */
+    uint64_t incarnation; /* of the controller; tasks of an older one are void */
+    int64_t wake_at_ms;   /* the driver's wish */
+    struct sim_stream stream[KIND_COUNT];
+    uint64_t last_stream;
+    struct told_object *told; /* for sim_relist() */
+    struct ghost *ghosts;
+    struct pending_write *in_flight; /* in the order of sending */
     struct cached_program *programs;
 };
 

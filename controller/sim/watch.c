@@ -20,12 +20,24 @@ static void sync_all_claims(struct sim *sim, struct task *task)
     claims_sync_all(sim);
 }
 
+static void review_job(struct sim *sim, struct task *task)
+{
+    struct sim_object *job = api_find_uid(sim, task->uid);
+    if (job != NULL) {
+        job_review(sim, job, NULL);
+        job_sync_soon(sim, job, JOB_BATCH_MS);
+    }
+}
+
 static void job_changed(struct sim *sim, struct sim_object *object, const struct job *old)
 {
     const struct job *job = object_job(object);
     bool is_new_spec = old == NULL || old->meta.generation.value != job->meta.generation.value;
     if (is_new_spec) {
         job_sync_soon(sim, object, JOB_CONTROLLER_MS);
+    }
+    if (is_new_spec && old != NULL) {
+        agenda_add(sim, sim->now_ms, review_job, object->uid); /* fewer pods may be enough now */
     }
 }
 
@@ -148,15 +160,6 @@ static void pod_removed(struct sim *sim, struct sim_object *object)
     }
     claims_pod_gone(sim, object);
     scheduler_pod_gone(sim, object);
-}
-
-static void review_job(struct sim *sim, struct task *task)
-{
-    struct sim_object *job = api_find_uid(sim, task->uid);
-    if (job != NULL) {
-        job_review(sim, job, NULL);
-        job_sync_soon(sim, job, JOB_BATCH_MS);
-    }
 }
 
 void watch_removed(struct sim *sim, struct sim_object *object)

@@ -69,6 +69,23 @@ static void conflict_is_decided_anew_on_what_the_watch_shows(void **state)
     expect_used(s, "q", "cpu=2");
 }
 
+/* A quota or a webhook may answer 409 though nobody has touched the Job. */
+static void conflict_that_nothing_explains_is_tried_again(void **state)
+{
+    struct scenario *s = *state;
+    given_small_cluster(s);
+    writes_are_manual(s, true);
+    given_job(s, "a", "q", "pods=3 cpu=1");
+    scenario_start(s);
+    write_conflict(s, "a");
+    at(s, 29000);
+    assert_false(write_is_out(s, "a"));
+    at(s, 31000);
+    assert_true(write_is_out(s, "a"));
+    write_ok(s, "a", true);
+    expect_state(s, "a", "Admitted");
+}
+
 static void edit_that_the_watch_shows_first_is_met_by_the_guard(void **state)
 {
     struct scenario *s = *state;
@@ -257,6 +274,7 @@ int main(void)
         scenario_test(quota_is_held_from_the_moment_the_write_is_sent),
         scenario_test(refused_write_backs_off_quotes_the_server_and_holds_nothing),
         scenario_test(conflict_is_decided_anew_on_what_the_watch_shows),
+        scenario_test(conflict_that_nothing_explains_is_tried_again),
         scenario_test(edit_that_the_watch_shows_first_is_met_by_the_guard),
         scenario_test(busy_foreign_writer_does_not_keep_a_gang_out),
         scenario_test(own_write_not_yet_seen_is_waited_for),

@@ -42,8 +42,8 @@ struct driver_answer {
 };
 
 struct driver_ports {
-    void *ctx; /* borrowed by the driver */
-    int64_t (*now_ms)(void *ctx);
+    void *ctx;                    /* borrowed by the driver */
+    int64_t (*now_ms)(void *ctx); /* since 1970; never goes backwards: see steady_time.h */
     /* Call driver_tick() at that time; replaces the wish before. INT64_MAX: never. */
     void (*wake_at)(void *ctx, int64_t at_ms);
     /* Starts the write; answered by driver_write_done(), never from inside this call. */

@@ -66,6 +66,22 @@ enum sim_fault {
     SIM_FAULT_NONE = 0,
     SIM_FAULT_LOST,        /* never arrives; the answer is WRITE_RETRY */
     SIM_FAULT_ANSWER_LOST, /* is carried out; the answer is WRITE_RETRY */
+    SIM_FAULT_CONFLICT,    /* somebody was first: 409 */
+    SIM_FAULT_REFUSED,     /* by somebody's webhook: 422 */
+    SIM_FAULT_OVERLOADED,  /* 429, with a second to wait */
+};
+
+/* What a fault makes of one watch event, which keeps its place in its kind's stream. */
+struct sim_watch_fault {
+    int64_t late_ms; /* on top of the delay; those behind it come no earlier */
+    bool is_twice;
+};
+
+/* What becomes of the writes that are on their way when the controller is killed. */
+enum sim_writes {
+    SIM_WRITES_LOST = 0, /* they never arrive */
+    SIM_WRITES_APPLIED,  /* they are carried out before the next one lists */
+    SIM_WRITES_LATE,     /* they arrive while the next one is at work, as an old leader's do */
 };
 
 struct sim_options {
@@ -77,6 +93,7 @@ struct sim_options {
     void *ctx;                   /* borrowed; for the calls below */
     void (*on_note)(void *ctx, const struct sim_note *note);
     enum sim_fault (*fault)(void *ctx, const struct driver_write *write);
+    void (*watch_fault)(void *ctx, enum object_kind kind, struct sim_watch_fault *ret_fault);
     /* As the driver's ports: every event and what the core asked for. */
     void (*on_event)(void *ctx, const struct event *event);
     void (*on_effects)(void *ctx, const struct event *event, const struct effects *effects);
@@ -121,9 +138,13 @@ int64_t sim_now_ms(const struct sim *sim); /* since the start */
 /* When something is due next; INT64_MAX: never again. */
 int64_t sim_next_ms(const struct sim *sim);
 
-/* Kills the controller and starts it again with nothing but what the API server has. Of its writes
- * on their way, those that `applies_writes` are carried out, the others never arrive. */
-void sim_restart_controller(struct sim *sim, bool applies_writes);
+/* Kills the controller and starts it again with nothing but what the API server has. */
+void sim_restart_controller(struct sim *sim, enum sim_writes writes);
+/* The watch of that kind breaks: what is on its way is lost, and after that time a fresh list tells
+ * what there is and what has gone. Only where `watch_fault` is set. */
+void sim_relist(struct sim *sim, enum object_kind kind, int64_t after_ms);
+/* The clock that Tallyman reads jumps forwards; nothing else does. */
+void sim_step_clock(struct sim *sim, int64_t by_ms);
 
 /* -- questions ------------------------------------------------------------------------------------
  */

@@ -147,11 +147,13 @@ static void the_controller_may_die_at_any_moment(void **state)
         for (int applies = 0; applies < 2; applies++) {
             struct cluster *cluster = six_devices((struct sim_options){.has_tallyman = true});
             (void)sim_run_until(cluster->sim, at_ms);
-            sim_restart_controller(cluster->sim, applies == 1);
+            sim_restart_controller(cluster->sim,
+                                   applies == 1 ? SIM_WRITES_APPLIED : SIM_WRITES_LOST);
             (void)sim_run_until(cluster->sim, 30000);
             check_i64(job_state(cluster, "train-a").bound + job_state(cluster, "train-b").bound, 4);
             (void)sim_run_until(cluster->sim, 602000);
-            sim_restart_controller(cluster->sim, applies == 0);
+            sim_restart_controller(cluster->sim,
+                                   applies == 0 ? SIM_WRITES_APPLIED : SIM_WRITES_LOST);
             (void)sim_run_until(cluster->sim, 3600000);
             assert_true(job_state(cluster, "train-a").is_finished);
             assert_true(job_state(cluster, "train-b").is_finished);

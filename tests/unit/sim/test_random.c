@@ -64,7 +64,7 @@ static void accident(struct cluster *cluster, const struct accidents *accidents)
     char name[32];
     int what = draw(10);
     if (what == 0 && accidents->controller_dies) {
-        sim_restart_controller(cluster->sim, draw(2) == 0);
+        sim_restart_controller(cluster->sim, draw(2) == 0 ? SIM_WRITES_APPLIED : SIM_WRITES_LOST);
     } else if (what == 1 && accidents->nodes_fail) {
         snprintf(name, sizeof(name), "n%d", 1 + draw(3));
         (void)sim_node_set_ready(cluster->sim, str_from_c(name), draw(3) > 0);

@@ -1,0 +1,220 @@
+/* check.c - what must hold, by the cluster's objects alone. */
+#include "vopr.h"
+
+#include <string.h>
+
+#include "support/check.h"
+#include "tallyman/api/admission.h"
+#include "tallyman/api/codec.h"
+#include "tallyman/api/node.h"
+#include "tallyman/api/pod.h"
+
+/* A change of a quota is seen by the controller after its delay, a fault's and a list's. */
+#define SEEN_MS 30000
+/* kube-scheduler takes a moment for each pod. */
+#define BINDING_MS 60000
+
+static const struct vopr_shape *shape_of(const struct vopr *v, struct str uid)
+{
+    for (uint32_t i = 0; i < v->made_count; i++) {
+        if (str_eq_c(uid, v->made[i].uid)) {
+            return &v->made[i].shape;
+        }
+    }
+    return NULL;
+}
+
+static struct str job_uid_of(const struct pod *pod)
+{
+    for (uint32_t i = 0; i < pod->meta.owner_references.count; i++) {
+        if (str_eq_c(pod->meta.owner_references.items[i].kind, "Job")) {
+            return pod->meta.owner_references.items[i].uid;
+        }
+    }
+    return STR_NONE;
+}
+
+/* -- quota --------------------------------------------------------------------------------------
+ */
+
+struct charges {
+    struct vopr *v;
+    struct str job_uid; /* whose pods are counted */
+    int64_t live_pods;
+    int64_t used[VOPR_QUEUES][RESOURCE_COUNT];
+};
+
+/* What is left on a node that is gone, or dead for some time, holds no quota. */
+static bool is_live(const struct vopr *v, const struct pod *pod)
+{
+    const struct node *node = sim_find(v->sim, KIND_NODE, STR_NONE, pod->spec.node_name);
+    bool is_lost = str_is_set(pod->spec.node_name) &&
+                   (node == NULL || !condition_is_true(&node->status.conditions, "Ready"));
+    return !is_lost && !str_eq_c(pod->status.phase, "Succeeded") &&
+           !str_eq_c(pod->status.phase, "Failed");
+}
+
+static void count_pod(void *ctx, const void *value)
+{
+    struct charges *charges = ctx;
+    const struct pod *pod = value;
+    if (is_live(charges->v, pod) && str_eq(job_uid_of(pod), charges->job_uid)) {
+        charges->live_pods++;
+    }
+}
+
+/* Pods whose Job is gone hold what they had. */
+static void charge_orphan(void *ctx, const void *value)
+{
+    struct charges *charges = ctx;
+    const struct pod *pod = value;
+    struct str uid = job_uid_of(pod);
+    const struct vopr_shape *shape = shape_of(charges->v, uid);
+    if (shape == NULL || !is_live(charges->v, pod)) {
+        return;
+    }
+    for (uint32_t i = 0; i < VOPR_JOBS; i++) {
+        const struct job *job = sim_find(charges->v->sim, KIND_JOB, STR("default"), job_name(i));
+        if (job != NULL && str_eq(job->meta.uid, uid)) {
+            return;
+        }
+    }
+    for (int r = 0; r < RESOURCE_COUNT; r++) {
+        charges->used[shape->queue][r] += shape->per_pod[r];
+    }
+}
+
+static int64_t admitted_count(const struct job *job)
+{
+    struct arena arena;
+    arena_init(&arena);
+    void *value = NULL;
+    int64_t count = -1;
+    struct err err;
+    struct str text = string_map_get(&job->meta.annotations, "tallyman.dev/admission");
+    if (str_is_set(text) &&
+        !rc_failed(decode_json(&arena, &admission_record_schema, text, &value, &err))) {
+        count = ((const struct admission_record *)value)->pod_sets.items[0].count.value;
+    }
+    arena_deinit(&arena);
+    return count;
+}
+
+static bool is_over(const struct job *job)
+{
+    return condition_is_true(&job->status.conditions, "Complete") ||
+           condition_is_true(&job->status.conditions, "Failed");
+}
+
+/* By its user: then it holds what the pods hold that are left. */
+static bool is_scaled(const struct vopr *v, const struct job *job)
+{
+    for (uint32_t i = 0; i < VOPR_JOBS; i++) {
+        if (v->is_scaled[i] && str_eq(job->meta.name, job_name(i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the record says while it runs, of what is left to run; what still lives while it stops. */
+static void charge_job(void *ctx, const void *value)
+{
+    struct charges *charges = ctx;
+    const struct job *job = value;
+    const struct vopr_shape *shape = shape_of(charges->v, job->meta.uid);
+    int64_t count = admitted_count(job);
+    if (shape == NULL || count < 0) {
+        return;
+    }
+    charges->job_uid = job->meta.uid;
+    charges->live_pods = 0;
+    sim_each(charges->v->sim, KIND_POD, count_pod, charges);
+    int64_t charged = charges->live_pods < count ? charges->live_pods : count;
+    bool is_running = !is_scaled(charges->v, job) &&
+                      !(job->spec.suspend.is_set && job->spec.suspend.value) && !is_over(job);
+    if (is_running) {
+        int64_t left = shape->pods - job->status.succeeded.value;
+        charged = count < left ? count : left;
+    }
+    for (int r = 0; r < RESOURCE_COUNT; r++) {
+        charges->used[shape->queue][r] += charged * shape->per_pod[r];
+    }
+}
+
+static void check_quota(struct vopr *v, uint32_t number)
+{
+    struct charges charges = {.v = v};
+    if (sim_now_ms(v->sim) - v->quota_changed_ms > SEEN_MS) {
+        memcpy(v->quota_seen, v->quota, sizeof(v->quota));
+    }
+    sim_each(v->sim, KIND_JOB, charge_job, &charges);
+    sim_each(v->sim, KIND_POD, charge_orphan, &charges);
+    const struct job *job = sim_find(v->sim, KIND_JOB, STR("default"), job_name(number));
+    const struct vopr_shape *shape = job == NULL ? NULL : shape_of(v, job->meta.uid);
+    for (int r = 0; r < RESOURCE_COUNT && shape != NULL; r++) {
+        /* Others may be over theirs since it was cut; nobody starts who takes from that. */
+        bool is_lab = shape->queue < 2;
+        int64_t used = is_lab ? charges.used[0][r] + charges.used[1][r] : charges.used[2][r];
+        int64_t quota = is_lab ? v->quota_seen[0][r] + v->quota_seen[1][r] : v->quota_seen[2][r];
+        if (used > quota && shape->per_pod[r] > 0) {
+            fail_msg("admitting " STR_FMT " goes over quota: %lld of %lld of resource %d",
+                     STR_ARG(job_name(number)), (long long)used, (long long)quota, r);
+        }
+    }
+}
+
+void check_admission(struct vopr *v, uint32_t number)
+{
+    if (v->is_admitted[number]) {
+        fail_msg(STR_FMT " is admitted twice", STR_ARG(job_name(number)));
+    }
+    v->is_admitted[number] = true;
+    if (!v->is_charge_unsure) {
+        check_quota(v, number);
+    }
+}
+
+/* -- at every moment ----------------------------------------------------------------------------
+ */
+
+void check_moment(struct vopr *v)
+{
+    struct err err;
+    if (rc_failed(sim_check(v->sim, &err))) {
+        fail_msg("%s", err.text);
+    }
+    for (uint32_t i = 0; i < VOPR_JOBS && !v->is_disturbed; i++) {
+        struct sim_job_state state;
+        if (sim_job_state(v->sim, STR("default"), job_name(i), &state) &&
+            state.partial_max_ms > BINDING_MS) {
+            fail_msg(STR_FMT " had some of its pods bound and not all for %lld ms",
+                     STR_ARG(job_name(i)), (long long)state.partial_max_ms);
+        }
+    }
+}
+
+/* -- at the end ---------------------------------------------------------------------------------
+ */
+
+static bool cannot_fit(const struct admission *admission)
+{
+    return str_eq_c(admission->status.reason, "Invalid") ||
+           str_eq_c(admission->status.reason, "NeverFits");
+}
+
+void check_drained(struct vopr *v)
+{
+    for (uint32_t i = 0; i < VOPR_JOBS; i++) {
+        const struct job *job = sim_find(v->sim, KIND_JOB, STR("default"), job_name(i));
+        if (job != NULL && !is_over(job)) {
+            const struct admission *admission =
+                sim_find(v->sim, KIND_ADMISSION, STR("default"), job_name(i));
+            if (v->is_scaled[i] && admission != NULL && cannot_fit(admission)) {
+                continue;
+            }
+            fail_msg(STR_FMT " hasn't ended: " STR_FMT, STR_ARG(job_name(i)),
+                     STR_ARG(admission == NULL ? STR("no Admission") : admission->status.summary));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+/* vopr.h - the real core and driver on a simulated cluster, with faults at every seam.
+ *
+ * A run is a list of operations drawn from a seed (support/property.h shrinks it where it fails):
+ * users make, edit, hold and delete Jobs, nodes and devices come and go, quota changes, and writes
+ * and watches go wrong: lost, answered late or never, refused, in conflict; late, twice, broken;
+ * the controller is killed, the clock jumps, an old leader's writes arrive late. cluster.c makes
+ * the objects, check.c knows what must hold and looks at the cluster's objects alone, never at the
+ * core. At the end the faults stop: everybody who can run has to run, and then all is quiet. */
+#pragma once
+
+#include "tallyman/sim/sim.h"
+
+#define VOPR_JOBS   8
+#define VOPR_NODES  3
+#define VOPR_QUEUES 3
+#define VOPR_MADE   256 /* Jobs of one run */
+
+#define NODE_CPU_MILLI 4000
+#define NODE_DEVICES   2
+
+enum vopr_resource { CPU_MILLI = 0, DEVICES, RESOURCE_COUNT };
+
+/* What one Job asks for, as it was made. */
+struct vopr_shape {
+    uint32_t queue;
+    int64_t pods;
+    int64_t per_pod[RESOURCE_COUNT];
+    bool is_high;
+    bool is_partial;
+    int64_t min_count; /* 0: all */
+    int64_t run_s;
+};
+
+struct vopr_made {
+    char uid[64];
+    struct vopr_shape shape;
+};
+
+struct vopr {
+    struct sim *sim;
+    uint64_t random;       /* for the faults */
+    uint32_t fault_rate;   /* of 100 writes and watch events */
+    uint32_t kinds;        /* of operations, bit by bit: each run leaves some out */
+    bool is_disturbed;     /* room may have gone under an admitted gang's feet */
+    bool is_remade;        /* a Job was made again under the name of one that ran */
+    bool is_charge_unsure; /* somebody started a gang that was stopping */
+    uint64_t writes;       /* that were sent */
+    int64_t quota[VOPR_QUEUES][RESOURCE_COUNT];
+    /* the highest that a queue's quota was since `quota_since_ms`: a change is seen late */
+    int64_t quota_seen[VOPR_QUEUES][RESOURCE_COUNT];
+    int64_t quota_changed_ms;
+    struct vopr_made made[VOPR_MADE];
+    uint32_t made_count;
+    uint32_t generation; /* of the pools */
+    uint32_t foreign_pods;
+    bool is_scaled[VOPR_JOBS];        /* by its user, to what may not fit */
+    bool is_admitted[VOPR_JOBS];      /* by a note, and not undone since */
+    bool is_just_admitted[VOPR_JOBS]; /* and not looked at yet */
+};
+
+/* -- cluster.c -- */
+
+void cluster_given(struct vopr *v);
+void cluster_queue(struct vopr *v, uint32_t queue, const char *stop_policy);
+void cluster_node(struct vopr *v, uint32_t node);
+void cluster_slice(struct vopr *v, uint32_t node, uint32_t devices, uint32_t generation);
+/* False: the name is taken. */
+bool cluster_job(struct vopr *v, uint32_t number, uint8_t draw);
+void cluster_foreign_pod(struct vopr *v, uint32_t number, uint32_t node, int64_t cpu_milli);
+struct str job_name(uint32_t number);
+
+/* -- check.c -- */
+
+/* What must hold at every moment; fails the test. */
+void check_moment(struct vopr *v);
+/* A gang was admitted just now. */
+void check_admission(struct vopr *v, uint32_t number);
+/* The faults have stopped and time has passed: nobody waits who could run. */
+void check_drained(struct vopr *v);
