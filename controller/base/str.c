@@ -20,7 +20,7 @@ bool str_is_empty(struct str s)
 bool str_eq(struct str a, struct str b)
 {
     /* memcmp() may not be given NULL, not even for no bytes at all. */
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+    return a.len == b.len && (a.len == 0 || a.ptr == b.ptr || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
 bool str_eq_c(struct str a, const char *b)

@@ -84,9 +84,9 @@ struct trial {
 /* The gang belongs to that shape now: what is judged is this gang, in its place in the queue. */
 static void change_shape(struct gang *gang, struct shape *shape)
 {
-    RB_REMOVE(shape_gang_tree, &gang->shape->gangs, gang);
+    shape_take_gang(gang->shape, gang);
     gang->shape = shape;
-    RB_INSERT(shape_gang_tree, &gang->shape->gangs, gang);
+    shape_put_gang(gang->shape, gang);
 }
 
 /* With another template or size: how many pods would start now; 0: it would wait. */

@@ -193,6 +193,23 @@ struct verdict attempt_find_groups(struct attempt *attempt)
     return verdict_say(REASON_NONE, 0, STR_NONE);
 }
 
+bool attempt_is_fixed(const struct attempt *attempt)
+{
+    for (uint32_t s = 0; s < attempt->set_count; s++) {
+        const struct set_attempt *mine = &attempt->sets[s];
+        if (mine->set->size.is_partial_allowed || mine->set->claim_count > 0) {
+            return false;
+        }
+        for (uint32_t g = 0; g < mine->group_count; g++) {
+            int32_t group = mine->groups[g];
+            if (attempt->object->spec.resource_groups.items[group].flavors.count != 1) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* -- one combination of flavors --------------------------------------------------------------- */
 
 const struct quota_flavor *attempt_chosen(const struct attempt *attempt,

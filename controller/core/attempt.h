@@ -71,6 +71,8 @@ i128 attempt_total(const struct set_attempt *set, const struct quota_demand *dem
 /* Whether every resource has the quota on its chosen flavor for all sets together; how far up it
  * has to borrow, or would have to if that were free. */
 struct verdict attempt_check_quota(struct attempt *attempt, uint32_t *ret_level);
+/* There is one choice of flavors and counts, whatever is free. */
+bool attempt_is_fixed(const struct attempt *attempt);
 /* How many pods of each set are asked for: with partial admission as many as the quota holds and
  * not fewer than min-count; else all. */
 void attempt_choose_counts(struct attempt *attempt);

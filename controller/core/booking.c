@@ -200,7 +200,7 @@ static const struct booking *in_whose_way(struct core *core, struct gang *gang,
 struct verdict booking_check(struct core *core, struct shape *shape,
                              const struct evaluation *evaluation)
 {
-    struct gang *gang = RB_MIN(shape_gang_tree, &shape->gangs);
+    struct gang *gang = shape->first;
     bool is_asked =
         core->bookings->has_queues && shadow_now(core) == NULL && !core->bookings->is_ignored;
     const struct booking *booking = NULL;

@@ -33,7 +33,7 @@ struct str checkpoint_read_grace(struct core *core, struct str text, int64_t *re
 /* A pod reads its own annotations through a volume, without any rights; its Job's it can't. */
 static void mark_pods(struct core *core, const struct gang *victim, struct str since)
 {
-    for (struct pod_state *pod = victim->pods->pods; pod != NULL; pod = pod->next_in_group) {
+    for (struct pod_state *pod = gang_first_pod(victim); pod != NULL; pod = pod->next_in_group) {
         if (pod->is_terminal || pod->is_terminating) {
             continue;
         }

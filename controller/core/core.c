@@ -87,6 +87,7 @@ void core_free(struct core *core)
         str_drop(&name->text);
         mem_free(name);
     }
+    fit_promises_free(core);
     arena_deinit(&core->scratch);
     trace_free(core->trace);
     mem_free(core);

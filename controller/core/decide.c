@@ -56,7 +56,7 @@ static void strict_block(struct core *core, struct queue_state *queue, struct ga
     struct gang *old = queue->blocker;
     queue->blocker = gang;
     struct shape *shape = RB_MAX(shape_tree, &queue->ready);
-    while (shape != NULL && gang_compare_order(RB_MIN(shape_gang_tree, &shape->gangs), gang) > 0) {
+    while (shape != NULL && gang_compare_order(shape->first, gang) > 0) {
         ready_remove(core, shape); /* whose turn it isn't, and mustn't stand for its tree */
         shape = RB_MAX(shape_tree, &queue->ready);
     }
@@ -68,7 +68,7 @@ static void strict_block(struct core *core, struct queue_state *queue, struct ga
 
 static void take_next(struct core *core, struct shape *shape)
 {
-    struct gang *gang = RB_MIN(shape_gang_tree, &shape->gangs);
+    struct gang *gang = shape->first;
     struct queue_state *queue = shape->queue;
     bool is_strict = queue_is_strict(queue);
     if (is_strict && queue->blocker != NULL && gang_compare_order(gang, queue->blocker) > 0) {
@@ -156,8 +156,7 @@ void decide(struct core *core)
             ready_remove(core, shape);
             arena_reset(&core->scratch);
             if (shape_is_still_short(shape)) {
-                trace_look(core, RB_MIN(shape_gang_tree, &shape->gangs), LOOK_SHORT,
-                           &shape->verdict);
+                trace_look(core, shape->first, LOOK_SHORT, &shape->verdict);
                 waits_link(shape);
             } else {
                 take_next(core, shape);

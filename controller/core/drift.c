@@ -273,14 +273,14 @@ void drift_forget_pod(struct core *core, struct pod_state *pod)
 
 void drift_gang(struct core *core, struct gang *gang)
 {
-    for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
+    for (struct pod_state *pod = gang_first_pod(gang); pod != NULL; pod = pod->next_in_group) {
         drift_pod(core, pod);
     }
 }
 
 void drift_forget_gang(struct core *core, struct gang *gang)
 {
-    for (struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang->pods->pods; pod != NULL;
+    for (struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang_first_pod(gang); pod != NULL;
          pod = pod->next_in_group) {
         drift_forget_pod(core, pod);
     }

@@ -401,6 +401,8 @@ void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *
     }
     if (ret_probe->level == UINT32_MAX) {
         *ret_probe = (struct quota_probe){.is_hopeless = true};
+    } else {
+        ret_probe->is_fixed = attempt_is_fixed(&attempt);
     }
 }
 

@@ -24,7 +24,7 @@ void fit_plan_new(struct core *core)
 
 struct crowd_list fit_promised(struct core *core)
 {
-    struct crowd_list list = fit_promises(core);
+    struct crowd_list list = fit_promises_kept(core);
     return shadow_now(core) == NULL ? list : shadow_crowds(core, &list);
 }
 

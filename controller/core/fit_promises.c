@@ -3,6 +3,8 @@
 #include "topology.h"
 #include "shadow.h"
 
+#include "tallyman/base/alloc.h"
+
 static void demand_add_flavor(const struct core *core, struct pod_demand *demand, struct str name)
 {
     const struct resource_flavor *flavor = flavor_object(core, name);
@@ -105,7 +107,7 @@ struct crowd *fit_crowd_find(const struct core *core, const struct crowd_list *l
 }
 
 /* The crowd that such pods belong to, or a new one. */
-static struct crowd *crowd_of(struct core *core, struct crowd_list *list,
+static struct crowd *crowd_of(struct core *core, struct arena *arena, struct crowd_list *list,
                               const struct pod_demand *demand)
 {
     struct crowd *found = fit_crowd_find(core, list, demand);
@@ -113,12 +115,13 @@ static struct crowd *crowd_of(struct core *core, struct crowd_list *list,
         return found;
     }
     list->items =
-        arena_grow(&core->scratch, list->items, list->count, &list->capacity, sizeof(struct crowd));
+        arena_grow(arena, list->items, list->count, &list->capacity, sizeof(struct crowd));
     list->items[list->count] = (struct crowd){.demand = *demand};
     return &list->items[list->count++];
 }
 
-static void add_promises(struct core *core, const struct gang *gang, struct crowd_list *list)
+static void add_promises(struct core *core, struct arena *arena, const struct gang *gang,
+                         struct crowd_list *list)
 {
     shape_resolve(core, gang->shape);
     list->is_incomplete = list->is_incomplete || gang->shape->broken.reason != REASON_NONE;
@@ -130,19 +133,62 @@ static void add_promises(struct core *core, const struct gang *gang, struct crow
             continue; /* a set that its object has no more makes no pods */
         }
         struct pod_demand demand = promise_demand(core, gang, set, reserved);
-        struct crowd *crowd = crowd_of(core, list, &demand);
+        struct crowd *crowd = crowd_of(core, arena, list, &demand);
         crowd->pods = sat_add(crowd->pods, pods);
     }
 }
 
-struct crowd_list fit_promises(struct core *core)
+static struct crowd_list list_promises(struct core *core, struct arena *arena)
 {
     struct crowd_list list = {.items = NULL};
     struct gang *gang;
     RB_FOREACH (gang, gang_unbound_tree, &core->unbound) {
         if (gang_promised_pods(gang) > 0 && gang->shape != NULL) {
-            add_promises(core, gang, &list);
+            add_promises(core, arena, gang, &list);
         }
     }
     return list;
+}
+
+struct crowd_list fit_promises(struct core *core)
+{
+    return list_promises(core, &core->scratch);
+}
+
+/* -- within a pass ------------------------------------------------------------------------------
+ */
+
+/* What one judgement has found serves the next, until the pass lets somebody go. */
+struct kept_promises {
+    struct arena arena;
+    struct crowd_list list;
+    uint64_t pass;
+    uint64_t changes; /* core.promise_changes then */
+};
+
+struct crowd_list fit_promises_kept(struct core *core)
+{
+    if (!core->is_passing || core->is_what_if || core->options.is_plain) {
+        return fit_promises(core);
+    }
+    if (core->kept_promises == NULL) {
+        core->kept_promises = MEM_NEW(struct kept_promises);
+        arena_init(&core->kept_promises->arena);
+    }
+    struct kept_promises *kept = core->kept_promises;
+    if (kept->pass != core->pass || kept->changes != core->promise_changes) {
+        arena_reset(&kept->arena);
+        kept->list = list_promises(core, &kept->arena);
+        kept->pass = core->pass;
+        kept->changes = core->promise_changes; /* shapes may have been resolved for it */
+    }
+    return kept->list;
+}
+
+void fit_promises_free(struct core *core)
+{
+    if (core->kept_promises != NULL) {
+        arena_deinit(&core->kept_promises->arena);
+        mem_free(core->kept_promises);
+    }
 }

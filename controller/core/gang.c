@@ -18,6 +18,7 @@
 #include "wait.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
@@ -93,12 +94,18 @@ struct gang *gang_find(const struct core *core, struct str uid)
 struct gang *gang_new(struct core *core, struct str uid, struct str namespace_name, struct str name)
 {
     struct gang *gang = MEM_NEW(struct gang);
-    gang->uid = str_own(uid);
-    gang->key = str_own(key_join(&core->scratch, namespace_name, name));
+    struct str key = key_join(&core->scratch, namespace_name, name);
+    char *text = mem_alloc(uid.len + key.len + 1);
+    memcpy(text, uid.ptr, uid.len);
+    memcpy(text + uid.len, key.ptr, key.len);
+    gang->uid = (struct str){text, uid.len};
+    gang->key = (struct str){text + uid.len, key.len};
     gang->namespace_name = str_take(gang->key, namespace_name.len);
     gang->name = str_skip(gang->key, namespace_name.len + 1);
-    gang->pods = pod_group_get(core, uid);
-    gang->pods->gang = gang;
+    gang->pods = pod_group_find(core, uid);
+    if (gang->pods != NULL) {
+        gang->pods->gang = gang;
+    }
     HASH_ADD_KEYPTR(hh, core->gangs, gang->uid.ptr, (unsigned)gang->uid.len, gang);
     HASH_ADD_KEYPTR(hh_key, core->gangs_by_key, gang->key.ptr, (unsigned)gang->key.len, gang);
     gang->is_in_keys = true;
@@ -113,6 +120,7 @@ void gang_enqueue(struct core *core, struct gang *gang)
         return;
     }
     assert(gang->shape != NULL && gang->queue == gang->shape->queue);
+    assert(gang->reservation == NULL);
     gang->is_in_queue = true;
     RB_INSERT(gang_tree, &gang->queue->pending, gang);
     gang->queue->pending_count++;
@@ -123,7 +131,7 @@ void gang_enqueue(struct core *core, struct gang *gang)
     bool was_in_line = shape->is_in_line;
     ready_remove(core, shape); /* its place may change with its head */
     waits_unlink(shape);
-    RB_INSERT(shape_gang_tree, &shape->gangs, gang);
+    shape_put_gang(shape, gang);
     if (was_ready) {
         ready_add(core, shape);
     } else if (was_in_line) {
@@ -132,7 +140,7 @@ void gang_enqueue(struct core *core, struct gang *gang)
     const struct queue *object = gang->queue->object;
     bool may_preempt = object != NULL && object->spec.preemption != NULL;
     bool is_judged = !was_empty && shape->verdict.reason != REASON_NONE &&
-                     !(may_preempt && RB_MIN(shape_gang_tree, &shape->gangs) == gang);
+                     !(may_preempt && shape->first == gang);
     if (queue_is_strict(gang->queue)) {
         struct gang *blocker = gang->queue->blocker;
         is_judged = blocker != NULL && gang_compare_order(gang, blocker) > 0;
@@ -160,7 +168,7 @@ void gang_dequeue(struct core *core, struct gang *gang)
     bool was_in_line = shape->is_in_line;
     ready_remove(core, shape);
     waits_unlink(shape);
-    RB_REMOVE(shape_gang_tree, &shape->gangs, gang);
+    shape_take_gang(shape, gang);
     if (was_ready) {
         ready_add(core, shape);
     } else if (was_in_line) {
@@ -270,6 +278,7 @@ void gang_reprioritize(struct core *core, struct gang *gang)
 void gang_mark_unbound(struct core *core, struct gang *gang)
 {
     int64_t promised = gang_promised_pods(gang);
+    core->promise_changes++;
     int64_t dropped = gang->promised_pods - promised;
     int64_t taken_up = (int64_t)gang->settled_pods - gang->promise_settled_pods;
     gang->promised_pods = promised;
@@ -284,6 +293,7 @@ void gang_mark_unbound(struct core *core, struct gang *gang)
     if (is_unbound == gang->is_in_unbound) {
         return;
     }
+    assert(!gang->is_in_queue);
     gang->is_in_unbound = is_unbound;
     if (is_unbound) {
         RB_INSERT(gang_unbound_tree, &core->unbound, gang);
@@ -355,16 +365,17 @@ void gang_free(struct core *core, struct gang *gang)
             queue_free_if_unused(core, of_shape);
         }
     }
-    gang->pods->gang = NULL;
-    for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
+    for (struct pod_state *pod = gang_first_pod(gang); pod != NULL; pod = pod->next_in_group) {
         pod->counted = (struct pod_count){.is_live = false};
     }
-    pod_group_free_if_unused(core, gang->pods);
+    if (gang->pods != NULL) {
+        gang->pods->gang = NULL;
+        pod_group_free_if_unused(core, gang->pods);
+    }
     mem_free(gang->record);
     mem_free(gang->suspended);
     gang_sets_free(gang);
-    str_drop(&gang->uid);
-    str_drop(&gang->key);
+    str_drop(&gang->uid); /* the key stands behind it */
     str_drop(&gang->priority_class);
     str_drop(&gang->template_class);
     str_drop(&gang->version_text);

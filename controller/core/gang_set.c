@@ -107,11 +107,21 @@ const struct record_restore *record_restore(const struct admission_record *recor
     return is_only ? record->restore : NULL;
 }
 
+/* Nearly all sets are a Job's only one: its name isn't copied for each. */
+static const struct str main_name = STR_INIT(POD_SET_MAIN);
+
+static struct str set_name_own(struct str name)
+{
+    return str_eq(name, main_name) ? main_name : str_own(name);
+}
+
 /* -- the object ------------------------------------------------------------------------------- */
 
 static void gang_set_drop(struct gang_set *set)
 {
-    str_drop(&set->name);
+    if (set->name.ptr != main_name.ptr) {
+        str_drop(&set->name);
+    }
     string_map_drop(&set->admit_selector);
     string_map_drop(&set->template_selector);
 }
@@ -141,7 +151,7 @@ void gang_sets_read(struct gang *gang, const struct gang_input *input)
     for (uint32_t s = 0; s < input->set_count; s++) {
         const struct gang_input_set *from = &input->sets[s];
         const struct pod_spec *spec = &from->pod_template->spec;
-        sets[s] = (struct gang_set){.name = str_own(from->name),
+        sets[s] = (struct gang_set){.name = set_name_own(from->name),
                                     .size = from->size,
                                     .is_elastic_index = from->is_elastic_index,
                                     .template_selector = string_map_own(&spec->node_selector),
@@ -165,6 +175,11 @@ static struct gang_set *set_of_pod(const struct gang *gang, const struct pod_sta
 {
     struct gang_set *set = str_is_set(pod->pod_set) ? gang_set_find(gang, pod->pod_set) : NULL;
     return set != NULL || gang->set_count == 0 ? set : &gang->sets[0];
+}
+
+struct pod_state *gang_first_pod(const struct gang *gang)
+{
+    return gang->pods == NULL ? NULL : gang->pods->pods;
 }
 
 bool pod_is_of(const struct pod_state *pod, const struct gang *gang)
@@ -225,7 +240,7 @@ void gang_count_pods(const struct core *core, struct gang *gang)
     for (uint32_t s = 0; s < gang->set_count; s++) {
         gang->sets[s].live_pods = gang->sets[s].settled_pods = gang->sets[s].ready_pods = 0;
     }
-    for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
+    for (struct pod_state *pod = gang_first_pod(gang); pod != NULL; pod = pod->next_in_group) {
         pod->counted = count_now(core, gang, pod);
         add_count(gang, &pod->counted, 1);
     }
@@ -238,8 +253,8 @@ void gang_count_pod(const struct core *core, struct gang *gang, struct pod_state
         return;
     }
     add_count(gang, &pod->counted, UINT32_MAX);
-    pod->counted =
-        pod->group == gang->pods ? count_now(core, gang, pod) : (struct pod_count){.set = 0};
+    pod->counted = pod->group != NULL && pod->group == gang->pods ? count_now(core, gang, pod)
+                                                                  : (struct pod_count){.set = 0};
     add_count(gang, &pod->counted, 1);
 }
 
@@ -271,7 +286,7 @@ int64_t gang_promised_pods(const struct gang *gang)
 bool gang_is_whole(const struct gang *gang)
 {
     /* Manifests may hold a Job without its pods; its own status is what is known of them then. */
-    if (gang->pods->pods == NULL) {
+    if (gang_first_pod(gang) == NULL) {
         return gang->ready >= gang->size.min_count;
     }
     for (uint32_t s = 0; s < gang->set_count; s++) {

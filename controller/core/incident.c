@@ -389,7 +389,7 @@ static bool incident_stop(struct core *core, struct gang *gang)
         return false;
     }
     struct incident incident = {.due_ms = INT64_MAX};
-    for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
+    for (struct pod_state *pod = gang_first_pod(gang); pod != NULL; pod = pod->next_in_group) {
         look_at_pod(core, gang, pod, &incident);
     }
     if (incident.cause == NULL) {

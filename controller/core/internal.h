@@ -145,7 +145,7 @@ bool node_is_stuck(const struct core *core, const struct node_state *node);
 NODISCARD struct rc pod_apply(struct core *core, const struct pod *object, struct err *err);
 void pod_deleted(struct core *core, const struct pod *object);
 void pod_settle(struct core *core, struct pod_state *pod); /* after a claim changed */
-struct pod_group *pod_group_get(struct core *core, struct str job_uid);
+struct pod_group *pod_group_find(const struct core *core, struct str job_uid); /* or NULL */
 void pod_group_free_if_unused(struct core *core, struct pod_group *group);
 void pods_free(struct core *core);
 void nodes_free(struct core *core);
@@ -251,6 +251,9 @@ struct shape_input {
     bool is_topology_required;
 };
 
+/* Among those that wait; while the shape is in no tree or line that its first gang orders. */
+void shape_put_gang(struct shape *shape, struct gang *gang);
+void shape_take_gang(struct shape *shape, struct gang *gang);
 /* Finds or makes it; counted in `users`. */
 struct shape *shape_use(struct core *core, const struct shape_input *input);
 void shape_drop(struct core *core, struct shape *shape);
@@ -366,6 +369,7 @@ struct quota_probe {
     uint32_t capacity;
     uint32_t level;   /* of borrowing; 0 where no flavor could ever have the quota */
     bool is_hopeless; /* which is told here */
+    bool is_fixed;    /* of what is here only the level depends on what is used */
 };
 
 void evaluate_quota(struct core *core, struct shape *shape, struct quota_probe *ret_probe);
@@ -402,6 +406,7 @@ struct gang *gang_new(struct core *core, struct str uid, struct str namespace_na
                       struct str name);
 /* Whether it is among those with promised places; after each change of what it holds. */
 void gang_mark_unbound(struct core *core, struct gang *gang);
+void fit_promises_free(struct core *core);
 void gang_job_gone(struct core *core, struct gang *gang);
 void gang_remember(struct core *core, struct gang *gang);
 /* Puts off its next start: one failure more, and a time that doubles with each. */
@@ -412,6 +417,8 @@ void gang_failed_before(struct core *core, struct gang *gang, int64_t before, in
 bool gang_is_over_limit(const struct gang *gang);
 void gang_enqueue(struct core *core, struct gang *gang);
 void gang_dequeue(struct core *core, struct gang *gang);
+/* The first of its pods, by next_in_group; NULL: none has been seen. */
+struct pod_state *gang_first_pod(const struct gang *gang);
 bool pod_is_of(const struct pod_state *pod, const struct gang *gang); /* by its namespace */
 /* Looks at the Job, its pods and the time, and does what follows. Idempotent. */
 void gang_review(struct core *core, struct gang *gang);

@@ -75,7 +75,7 @@ static struct suspended_record *read_suspended(struct core *core, const struct j
     return object_clone(&suspended_record_schema, value);
 }
 
-static void read_version(struct gang *gang, const struct job *job)
+static void read_version(struct core *core, struct gang *gang, const struct job *job)
 {
     int64_t version = 0;
     (void)str_to_i64(job->meta.resource_version, &version);
@@ -84,7 +84,9 @@ static void read_version(struct gang *gang, const struct job *job)
     }
     gang->version = (uint64_t)version;
     str_drop(&gang->version_text);
-    gang->version_text = str_own(job->meta.resource_version);
+    struct str plain = arena_format(&core->scratch, "%llu", (unsigned long long)gang->version);
+    gang->version_text =
+        str_eq(plain, job->meta.resource_version) ? STR_NONE : str_own(job->meta.resource_version);
 }
 
 static int64_t value_or(struct opt_int value, int64_t otherwise)
@@ -242,7 +244,7 @@ static void read_attempt(struct gang *gang, const struct job *job)
 
 static void read_job(struct core *core, struct gang *gang, const struct job *job)
 {
-    read_version(gang, job);
+    read_version(core, gang, job);
     read_status(gang, job);
     gang->created_ms = job->meta.creation_timestamp.is_set ? job->meta.creation_timestamp.ms : 0;
     if (gang->order_ms < gang->created_ms) {

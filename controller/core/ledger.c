@@ -193,7 +193,8 @@ void ledger_set_surplus(struct core *core, struct gang *gang, struct charge_list
 
 void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_request *request)
 {
-    assert(gang->reservation == NULL);
+    core->promise_changes++;
+    assert(gang->reservation == NULL && !gang->is_in_queue);
     struct reservation *reservation = MEM_NEW(struct reservation);
     reservation->queue = request->queue;
     reservation->sets = mem_zalloc((request->set_count + 1) * sizeof(struct reserved_set));
@@ -224,6 +225,7 @@ void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_r
 
 void ledger_resize(struct core *core, struct gang *gang, struct reserved_set *set, int64_t count)
 {
+    core->promise_changes++;
     assert(gang->reservation != NULL && count >= 0);
     if (count != set->count) {
         bookings_move(core);
@@ -246,6 +248,7 @@ static void sets_release(struct core *core, struct gang *gang)
 
 void ledger_release(struct core *core, struct gang *gang)
 {
+    core->promise_changes++;
     struct reservation *reservation = gang->reservation;
     if (reservation == NULL) {
         return;
@@ -396,7 +399,7 @@ static uint32_t charges_in(const struct gang *gang)
 {
     const struct reservation *reservation = gang->reservation;
     uint32_t count = 0;
-    for (const struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang->pods->pods;
+    for (const struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang_first_pod(gang);
          pod != NULL; pod = pod->next_in_group) {
         count += pod->surplus.count;
     }
@@ -424,7 +427,7 @@ struct str reservation_text(const struct core *core, const struct gang *gang, st
             totals_add(totals, &count, &hold->charges, 1);
         }
     }
-    for (const struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang->pods->pods;
+    for (const struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang_first_pod(gang);
          pod != NULL; pod = pod->next_in_group) {
         totals_add(totals, &count, &pod->surplus, 1);
     }

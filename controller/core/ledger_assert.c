@@ -20,7 +20,8 @@ static i128 gang_use_of_cell(const struct core *core, const struct gang *gang,
             }
         }
     }
-    for (const struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
+    for (const struct pod_state *pod = gang_first_pod(gang); pod != NULL;
+         pod = pod->next_in_group) {
         for (uint32_t i = 0; i < pod->surplus.count; i++) {
             const struct charge *charge = &pod->surplus.items[i];
             bool is_of =

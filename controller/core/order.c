@@ -135,12 +135,26 @@ static struct shape *next_of(struct core *core, struct queue_state *queue)
     return shape;
 }
 
+/* The same shape asks for the same: only how far up it would have to borrow may be another. */
+static void look_up_level(struct candidate *candidate)
+{
+    struct quota_probe *probe = &candidate->probe;
+    const struct quota_node *node = &candidate->shape->queue->node;
+    probe->level = 0;
+    for (uint32_t i = 0; i < probe->count; i++) {
+        const struct probe_item *item = &probe->items[i];
+        uint32_t level = quota_borrow_level(node, item->flavor, item->resource, item->asked);
+        probe->level = level > probe->level ? level : probe->level;
+    }
+}
+
 static void probe_again(struct core *core, struct candidate *candidate)
 {
     struct quota_probe probe;
     evaluate_quota(core, candidate->shape, &probe);
     candidate->probe.level = probe.level;
     candidate->probe.is_hopeless = probe.is_hopeless;
+    candidate->probe.is_fixed = probe.is_fixed;
     candidate->probe.count = 0;
     for (uint32_t i = 0; i < probe.count; i++) {
         candidate->probe.items =
@@ -157,14 +171,21 @@ static const struct candidate *candidate_of(struct core *core, struct queue_stat
     if (shape == NULL) {
         return NULL;
     }
-    struct gang *gang = RB_MIN(shape_gang_tree, &shape->gangs);
+    struct gang *gang = shape->first;
     bool is_known = candidate->pass == core->pass && candidate->version == version &&
                     candidate->gang == gang && candidate->shape == shape;
-    if (!is_known) {
-        candidate->shape = shape;
-        candidate->gang = gang;
-        candidate->pass = core->pass;
-        candidate->version = version;
+    if (is_known) {
+        return candidate;
+    }
+    bool is_fixed =
+        candidate->probe.is_fixed && candidate->pass == core->pass && candidate->shape == shape;
+    candidate->shape = shape;
+    candidate->gang = gang;
+    candidate->pass = core->pass;
+    candidate->version = version;
+    if (is_fixed) {
+        look_up_level(candidate);
+    } else {
         probe_again(core, candidate);
     }
     return candidate;
@@ -266,7 +287,7 @@ struct shape *order_next(struct core *core)
         if (candidate != NULL && candidate->probe.is_hopeless) {
             return shape; /* nor does it stand for its tree */
         }
-        struct gang *gang = shape == NULL ? NULL : RB_MIN(shape_gang_tree, &shape->gangs);
+        struct gang *gang = shape == NULL ? NULL : shape->first;
         if (gang != NULL && (best == NULL || gang_compare_order(gang, best_gang) < 0)) {
             best = shape;
             best_gang = gang;

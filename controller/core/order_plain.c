@@ -14,7 +14,7 @@ static struct candidate candidate_of(struct core *core, struct queue_state *queu
 {
     struct candidate candidate = {.shape = order_first_ready(core, queue)};
     if (candidate.shape != NULL) {
-        candidate.gang = RB_MIN(shape_gang_tree, &candidate.shape->gangs);
+        candidate.gang = candidate.shape->first;
         evaluate_quota(core, candidate.shape, &candidate.probe);
     }
     return candidate;
@@ -118,8 +118,7 @@ struct shape *order_next_plain(struct core *core)
         struct candidate candidate =
             root->queue != NULL ? (struct candidate){.shape = order_first_ready(core, queue)}
                                 : best_of(core, root, share_is_on(root));
-        struct gang *gang =
-            candidate.shape == NULL ? NULL : RB_MIN(shape_gang_tree, &candidate.shape->gangs);
+        struct gang *gang = candidate.shape == NULL ? NULL : candidate.shape->first;
         if (candidate.probe.is_hopeless) {
             return candidate.shape; /* nor does it stand for its tree */
         }

@@ -43,7 +43,9 @@ static struct effect *patch_new(struct core *core, struct gang *gang,
     effect->namespace_name = arena_copy_str(arena, gang->namespace_name);
     effect->name = arena_copy_str(arena, gang->name);
     effect->uid = arena_copy_str(arena, gang->uid);
-    effect->resource_version = arena_copy_str(arena, gang->version_text);
+    effect->resource_version = str_is_set(gang->version_text)
+                                   ? arena_copy_str(arena, gang->version_text)
+                                   : arena_format(arena, "%llu", (unsigned long long)gang->version);
     effect->patch.purpose = purpose;
     if (gang->is_label_due) {
         effect->patch.queue_label = arena_copy_str(arena, gang->queue->name);

@@ -35,15 +35,25 @@ static void pod_link_node(struct core *core, struct pod_state *pod, struct str n
     node_touch(core, pod->node);
 }
 
-struct pod_group *pod_group_get(struct core *core, struct str job_uid)
+struct pod_group *pod_group_find(const struct core *core, struct str job_uid)
 {
     struct pod_group *group = NULL;
     HASH_FIND(hh, core->pod_groups, job_uid.ptr, (unsigned)job_uid.len, group);
+    return group;
+}
+
+static struct pod_group *pod_group_get(struct core *core, struct str job_uid)
+{
+    struct pod_group *group = pod_group_find(core, job_uid);
     if (group == NULL) {
         group = MEM_NEW(struct pod_group);
         group->job_uid = str_own(job_uid);
         HASH_ADD_KEYPTR(hh, core->pod_groups, group->job_uid.ptr, (unsigned)group->job_uid.len,
                         group);
+        group->gang = gang_find(core, job_uid);
+        if (group->gang != NULL) {
+            group->gang->pods = group;
+        }
     }
     return group;
 }

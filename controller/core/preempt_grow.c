@@ -65,7 +65,7 @@ static bool is_share_enough(struct core *core, struct shape *shape, const struct
 static bool may_take_from(struct core *core, struct shape *shape, const struct queue_state *grown)
 {
     const struct quota_node *root = quota_root(&shape->queue->node);
-    const struct gang *gang = RB_MIN(shape_gang_tree, &shape->gangs);
+    const struct gang *gang = shape->first;
     if (grown == shape->queue || quota_root(&grown->node) != root || grown->last_holder == NULL ||
         !victims_may_reclaim(gang, grown->last_holder)) {
         return false;

@@ -83,7 +83,7 @@ bool preempt_is_within_own(const struct shape *shape)
 
 static bool may_stop_somebody(const struct shape *shape)
 {
-    const struct gang *gang = RB_MIN(shape_gang_tree, (struct shape_gang_tree *)&shape->gangs);
+    const struct gang *gang = shape->first;
     const struct gang *last = shape->queue->last_holder;
     if (last != NULL && victims_may_within_queue(gang, last)) {
         return true;

@@ -59,6 +59,8 @@ int64_t shadow_worst_cost(struct core *core, const struct crowd *mine, const str
 /* fit_promises.c: */
 /* Those that are on their way now, whatever shadow is open. */
 struct crowd_list fit_promises(struct core *core);
+/* The same, borrowed until the next change of any promise; not to be written to. */
+struct crowd_list fit_promises_kept(struct core *core);
 /* The crowd of such pods, or NULL. */
 struct crowd *fit_crowd_find(const struct core *core, const struct crowd_list *list,
                              const struct pod_demand *demand);

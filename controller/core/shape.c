@@ -116,11 +116,28 @@ static void pod_set_free(struct core *core, struct pod_set *set)
 
 static void shape_clear(struct core *core, struct shape *shape)
 {
+    core->promise_changes++;
     verdict_drop(&shape->broken);
     for (uint32_t s = 0; s < shape->set_count; s++) {
         pod_set_clear(core, &shape->sets[s]);
     }
     shape->is_resolved = false;
+}
+
+void shape_put_gang(struct shape *shape, struct gang *gang)
+{
+    RB_INSERT(shape_gang_tree, &shape->gangs, gang);
+    if (shape->first == NULL || gang_compare_order(gang, shape->first) < 0) {
+        shape->first = gang;
+    }
+}
+
+void shape_take_gang(struct shape *shape, struct gang *gang)
+{
+    RB_REMOVE(shape_gang_tree, &shape->gangs, gang);
+    if (shape->first == gang) {
+        shape->first = RB_MIN(shape_gang_tree, &shape->gangs);
+    }
 }
 
 void shape_drop(struct core *core, struct shape *shape)

@@ -42,10 +42,8 @@ int gang_compare_admitted(const struct gang *a, const struct gang *b)
 int shape_compare_head(const struct shape *a, const struct shape *b)
 {
     /* A shape is in the tree only while it has gangs; one gang has one shape, so this is total. */
-    struct gang *first_a = RB_MIN(shape_gang_tree, (struct shape_gang_tree *)&a->gangs);
-    struct gang *first_b = RB_MIN(shape_gang_tree, (struct shape_gang_tree *)&b->gangs);
-    assert(first_a != NULL && first_b != NULL);
-    return gang_compare_order(first_a, first_b);
+    assert(a->first != NULL && b->first != NULL);
+    return gang_compare_order(a->first, b->first);
 }
 
 int queue_compare_name(const struct queue_state *a, const struct queue_state *b)
@@ -103,7 +101,10 @@ void str_drop(struct str *s)
 struct string_map string_map_own(const struct string_map *map)
 {
     struct string_map copy = {.count = map->count};
-    copy.items = mem_zalloc((map->count + 1) * sizeof(struct string_pair));
+    if (copy.count == 0) {
+        return copy;
+    }
+    copy.items = mem_zalloc(map->count * sizeof(struct string_pair));
     for (uint32_t i = 0; i < map->count; i++) {
         copy.items[i].key = str_own(map->items[i].key);
         copy.items[i].value = str_own(map->items[i].value);

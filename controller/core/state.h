@@ -5,35 +5,13 @@
  * lists order. */
 #pragma once
 
+#include "keys.h"
 #include "ledger.h"
 #include "quota_tree.h"
 #include "supply.h"
 #include "told.h"
 
 #include "tallyman/api/pod_request.h"
-
-#define LABEL_QUEUE                   "tallyman.dev/queue"
-#define LABEL_CONTROLLER_UID          "batch.kubernetes.io/controller-uid"
-#define LABEL_DEFAULT_QUEUE           "tallyman.dev/default-queue"
-#define LABEL_PRIORITY_CLASS          "tallyman.dev/priority-class"
-#define LABEL_POD_SET                 "tallyman.dev/pod-set" /* absent: the first set's */
-#define ANNOTATION_ADMISSION          "tallyman.dev/admission"
-#define ANNOTATION_SUSPENDED          "tallyman.dev/suspended"
-#define ANNOTATION_HOLD               "tallyman.dev/hold"
-#define ANNOTATION_PARTIAL            "tallyman.dev/partial"
-#define ANNOTATION_CHECKPOINT         "tallyman.dev/last-checkpoint"
-#define ANNOTATION_MIN_COUNT_SOURCE   "tallyman.dev/min-count-source"
-#define ANNOTATION_REQUIRED_TOPOLOGY  "tallyman.dev/required-topology"
-#define ANNOTATION_PREFERRED_TOPOLOGY "tallyman.dev/preferred-topology"
-#define KEY_STOP_POLICY               "tallyman.dev/stop-policy"
-#define LABEL_HOSTNAME                "kubernetes.io/hostname"
-#define QUEUE_FINALIZER               "tallyman.dev/in-use"
-#define FLAVOR_DEFAULT                "default"
-#define RESOURCE_PODS                 "pods"
-#define POD_SET_MAIN                  "main" /* the only set of a Job */
-
-/* On claims that kube-scheduler makes for extended resources. */
-#define ANNOTATION_EXTENDED_CLAIM "resource.kubernetes.io/extended-resource-claim"
 
 #define ADMISSION_ID_BIT (1ull << 62)
 
@@ -51,6 +29,7 @@ struct topology_tree;
 struct topology_room;
 struct bookings;
 struct gang_input;
+struct kept_promises;
 struct check;
 struct job_requests;
 struct request_state;
@@ -197,6 +176,7 @@ struct shape {
     bool is_topology_required; /* else it is preferred */
     struct gang_size size;     /* of all sets together */
     struct shape_gang_tree gangs; /* that wait, in queue order */
+    struct gang *first;           /* of these */
     uint32_t users;               /* gangs of any state */
     uint64_t judged_in;           /* the pass of its last evaluation */
     enum reason told_reason;      /* what its gangs' Admissions say */
@@ -244,60 +224,48 @@ struct gang_set {
 };
 
 struct gang {
-    struct str uid;            /* owned */
-    struct str key;            /* owned; "namespace/name" */
+    struct str uid;            /* owned, with the key behind it */
+    struct str key;            /* borrowed from uid; "namespace/name" */
     struct str namespace_name; /* borrowed from key */
     struct str name;           /* borrowed from key */
     UT_hash_handle hh;         /* core.gangs, by uid */
     UT_hash_handle hh_key;     /* core.gangs_by_key */
-    RB_ENTRY(gang) in_queue;
-    RB_ENTRY(gang) in_shape;
-    RB_ENTRY(gang) by_uid; /* core.gang_order, for walks that must have an order */
+    RB_ENTRY(gang) by_uid;     /* core.gang_order, for walks that must have an order */
     RB_ENTRY(gang) by_timer;
-    RB_ENTRY(gang) in_unbound;
-    RB_ENTRY(gang) in_holders;
-    bool is_in_keys; /* in core.gangs_by_key */
-    bool is_in_queue;
-    bool is_timer_set;
-    bool is_in_unbound;
-    enum gang_state state;
+    union { /* nobody waits and holds something at once */
+        struct {
+            RB_ENTRY(gang) in_queue;
+            RB_ENTRY(gang) in_shape;
+        };
+        struct {
+            RB_ENTRY(gang) in_unbound;
+            RB_ENTRY(gang) in_holders;
+        };
+    };
     struct queue_state *queue; /* the label's; NULL: it has none (any more) */
     struct shape *shape;       /* NULL while invalid */
     int64_t priority;
     struct str priority_class; /* owned; what its priority comes from */
     struct str template_class; /* owned; its pods' */
-    bool is_class_missing;     /* the API server would refuse its pods */
     int64_t created_ms;
-    int64_t order_ms;      /* place in the queue: creation, or the last failed start */
-    struct gang_set *sets; /* owned; in the object's order, named as the shape's */
-    uint32_t set_count;
+    int64_t order_ms;       /* place in the queue: creation, or the last failed start */
+    struct gang_set *sets;  /* owned; in the object's order, named as the shape's */
     struct gang_size size;  /* of all sets together */
     int64_t max_runtime_ms; /* annotation max-runtime; 0: none */
     int64_t deadline_ms;    /* activeDeadlineSeconds, as its user set it; 0: none */
 
     /* the Job as last seen */
-    bool is_job_gone;
-    bool is_job_deleting; /* has a deletionTimestamp */
-    bool is_suspended;
-    bool is_job_finished;
-    bool has_label;    /* names a queue; without, it is only here because it holds something */
-    bool is_label_due; /* it has none: the namespace's default queue, to be written with a PATCH */
-    bool is_hold_wanted;
-    bool is_paused; /* spec.parallelism is 0 */
-    bool has_suspended_condition;
     int64_t active;
     int64_t ready;
     int64_t terminating;
     int64_t succeeded;
     int64_t generation;
     uint64_t version;                   /* resourceVersion, comparable */
-    struct str version_text;            /* owned */
+    struct str version_text;            /* owned; absent: `version` in digits */
     struct admission_record *record;    /* owned clone; NULL: none */
     struct suspended_record *suspended; /* owned clone; NULL: none */
-    bool is_record_refused;             /* there is one that Tallyman can't have written */
 
-    struct pod_group *pods; /* never NULL */
-    uint32_t lost_pods;     /* die on a dead node, and hold no quota any more */
+    struct pod_group *pods; /* NULL: none has been seen */
     uint32_t live_pods;     /* of all sets, as the next two */
     uint32_t settled_pods;
     uint32_t ready_pods;
@@ -306,29 +274,22 @@ struct gang {
     struct reservation *reservation; /* owned; NULL: holds nothing */
     struct topology_domain *domain;  /* that its pods are confined to, a use of it; NULL: none */
     int64_t admitted_ms;             /* the record's `at` */
-    bool is_out;                     /* a what-if has taken it out */
     const char *stop_cause;          /* static; of our last suspension, NULL: none */
     struct str stop_why;             /* owned; the sentence to it */
     struct str stops_for;            /* owned; uid of the gang that it makes room for */
     struct shape *reserved_shape;    /* what its victims stop for; borrowed */
-    uint32_t reserved_combination;   /* of flavors */
-    uint32_t reserved_level;         /* so far up it may borrow for more pods than it needs */
-    bool has_victims;                /* scratch of preempt_finish_ready() */
     struct check *check;             /* owned; what it waits for while Reserved; NULL: victims */
     struct job_requests *requests;   /* its ProvisioningRequests; NULL: there are none */
     int64_t used_attempt;            /* annotation provisioning-attempt: whose room it has used */
     int64_t used_before;             /* the same before our PATCH */
     int64_t dropped_attempt;         /* what was asked for until then isn't wanted any more */
-    bool has_failed_check;           /* since it was reviewed last */
     struct evidence *reserved_why;   /* owned; of each flavor, while Reserved; NULL: nothing */
     int64_t reserved_until_ms;
-    bool wakes_preemptors;   /* one would have stopped it, but for our write on its way */
     int64_t look_again_ms;   /* a gang that it could stop is protected until then; 0: none is */
     int64_t checkpoint_ms;   /* annotation last-checkpoint; 0: none */
     int64_t grace_ms;        /* annotation checkpoint-grace; 0: it stops at once */
     int64_t request_ms;      /* annotation checkpoint-request; 0: none stands on the Job */
     struct str request_for;  /* owned; annotation checkpoint-for: "namespace/name" */
-    bool is_stop_counted;    /* since it has had stops_for */
     int64_t short_since_ms;  /* fewer than min-count ready since; 0: whole */
     int64_t likely_start_ms; /* 0: not worked out; INT64_MAX: nobody can know */
 
@@ -337,38 +298,66 @@ struct gang {
     bool has_told_drift;
 
     /* our own write on its way: no decision about the Job until the watch has shown it */
-    uint64_t write_effect_id; /* 0: none in flight */
-    enum job_patch_purpose write_purpose;
+    uint64_t write_effect_id;    /* 0: none in flight */
     uint64_t write_base_version; /* the version it was guarded by */
     uint64_t awaited_version;    /* the watch has to reach it first; 0: nothing awaited */
     int64_t conflict_until_ms;   /* a conflict waits so long for the watch to show why; 0: none */
     int64_t write_retry_ms;      /* a refused suspension isn't tried before; 0: no matter */
 
     /* the Admission */
-    bool is_admission_seen;
-    bool is_admission_ownerless; /* nobody else will collect it */
-    struct str admission_uid;    /* owned */
-    uint64_t admission_hash;     /* of what was last written or seen; 0: none */
+    struct str admission_uid; /* owned */
+    uint64_t admission_hash;  /* of what was last written or seen; 0: none */
     uint64_t admission_effect_id;
-    bool is_admission_dirty;
     struct gang_memory memory;
-    bool was_running;   /* its Admission said so at the start */
     struct str invalid; /* owned; the sentence, absent: the Job is fine */
     struct str refusal; /* owned; what the API server said to our PATCH */
-    enum reason shown_reason;
-    enum gang_state shown_state;
-    uint32_t decision_index; /* scratch of core_decisions() */
     int64_t reason_since_ms;
-    int64_t reason_began_ms;  /* the same, whatever states it has gone through since */
-    struct past_reason *past; /* owned; what it waited for before, the latest last */
-    uint32_t past_count;
+    int64_t reason_began_ms;   /* the same, whatever states it has gone through since */
+    struct past_reason *past;  /* owned; what it waited for before, the latest last */
     struct eviction *eviction; /* owned; NULL: it wasn't stopped yet */
-    bool is_size_pruned;       /* the size is of a field that the API server dropped */
-    bool has_told_pruned;      /* the Event about the missing gate */
-    uint32_t seen_ready_pods;  /* at the last review */
-    uint32_t told_ready_pods;  /* as its Admission says */
     int64_t told_ready_ms;
     int64_t timer_ms;
+
+    /* what is small, side by side: there are many gangs */
+    enum gang_state state : 8;
+    enum gang_state shown_state : 8;
+    enum reason shown_reason : 8;
+    enum job_patch_purpose write_purpose : 8;
+    bool is_in_keys : 1; /* in core.gangs_by_key */
+    bool is_in_queue : 1;
+    bool is_timer_set : 1;
+    bool is_in_unbound : 1;
+    bool is_class_missing : 1; /* the API server would refuse its pods */
+    bool is_job_gone : 1;
+    bool is_job_deleting : 1; /* has a deletionTimestamp */
+    bool is_suspended : 1;
+    bool is_job_finished : 1;
+    bool has_label : 1;    /* names a queue; without, it is only here because it holds something */
+    bool is_label_due : 1; /* it has none: the namespace's default queue, to be written with a PATCH
+                            */
+    bool is_hold_wanted : 1;
+    bool is_paused : 1; /* spec.parallelism is 0 */
+    bool has_suspended_condition : 1;
+    bool is_out : 1;            /* a what-if has taken it out */
+    bool has_victims : 1;       /* scratch of preempt_finish_ready() */
+    bool has_failed_check : 1;  /* since it was reviewed last */
+    bool wakes_preemptors : 1;  /* one would have stopped it, but for our write on its way */
+    bool is_record_refused : 1; /* there is one that Tallyman can't have written */
+    bool is_stop_counted : 1;   /* since it has had stops_for */
+    bool is_admission_seen : 1;
+    bool is_admission_ownerless : 1; /* nobody else will collect it */
+    bool is_admission_dirty : 1;
+    bool was_running : 1;     /* its Admission said so at the start */
+    bool is_size_pruned : 1;  /* the size is of a field that the API server dropped */
+    bool has_told_pruned : 1; /* the Event about the missing gate */
+    uint32_t set_count;
+    uint32_t reserved_combination; /* of flavors */
+    uint32_t reserved_level;       /* so far up it may borrow for more pods than it needs */
+    uint32_t lost_pods;            /* die on a dead node, and hold no quota any more */
+    uint32_t past_count;
+    uint32_t decision_index;  /* scratch of core_decisions() */
+    uint32_t seen_ready_pods; /* at the last review */
+    uint32_t told_ready_pods; /* as its Admission says */
 };
 
 RB_HEAD(gang_order_tree, gang);
@@ -446,8 +435,10 @@ struct core {
     struct gang_order_tree gang_order;
     struct gang_timer_tree timers;
     struct gang_holder_tree holders;
-    uint32_t reserved_count;          /* gangs that are Reserved */
-    struct gang_unbound_tree unbound; /* admitted, with pods that no node has yet */
+    uint32_t reserved_count;             /* gangs that are Reserved */
+    struct kept_promises *kept_promises; /* owned; fit_promises.c; NULL: nothing yet */
+    uint64_t promise_changes;            /* counts what may change them */
+    struct gang_unbound_tree unbound;    /* admitted, with pods that no node has yet */
     struct shape *shapes;
     struct ready_tree ready;    /* queues with shapes to be judged, by name */
     struct shape *preemptors;   /* list by next_preemptor */

@@ -322,7 +322,7 @@ static bool could_turn_back(const struct fair *fair, const struct gang *victim)
 
 static bool could_shape_take(const struct fair *fair, struct shape *shape)
 {
-    const struct gang *first = RB_MIN(shape_gang_tree, &shape->gangs);
+    const struct gang *first = shape->first;
     uint32_t count = first == NULL ? 0 : evaluate_combination_count(fair->core, shape);
     for (uint32_t combination = 0; combination < count; combination++) {
         struct quota_probe ask;

@@ -25,7 +25,7 @@ static void quota_without(struct core *core, struct gang *gang, int64_t sign)
                             (i128)charge->amount * set->count * sign);
         }
     }
-    for (const struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang->pods->pods;
+    for (const struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang_first_pod(gang);
          pod != NULL; pod = pod->next_in_group) {
         for (uint32_t i = 0; i < pod->surplus.count; i++) {
             const struct charge *charge = &pod->surplus.items[i];
@@ -90,7 +90,7 @@ static void claim_without(struct core *core, const struct gang *gang, struct str
 
 static void pods_without(struct core *core, struct gang *gang, bool is_out)
 {
-    for (struct pod_state *pod = gang->pods->pods; pod != NULL; pod = pod->next_in_group) {
+    for (struct pod_state *pod = gang_first_pod(gang); pod != NULL; pod = pod->next_in_group) {
         if (pod->node == NULL || pod->is_terminal) {
             continue;
         }

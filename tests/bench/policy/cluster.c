@@ -367,6 +367,17 @@ void cluster_clear_series(struct cluster *cluster)
     }
 }
 
+size_t cluster_own_bytes(const struct cluster *cluster)
+{
+    size_t bytes = cluster->job_capacity * sizeof(*cluster->jobs) +
+                   cluster->running_capacity * sizeof(*cluster->running) +
+                   cluster->answer_capacity * sizeof(*cluster->answers);
+    for (int i = 0; i < TIMED_COUNT; i++) {
+        bytes += cluster->series[i].capacity * sizeof(*cluster->series[i].ns);
+    }
+    return bytes;
+}
+
 uint32_t cluster_admitted(const struct cluster *cluster)
 {
     return cluster->admitted;

@@ -40,6 +40,8 @@ void cluster_advance(struct cluster *cluster, int64_t ms);
 
 struct series *cluster_series(struct cluster *cluster, enum timed timed);
 void cluster_clear_series(struct cluster *cluster);
+/* Of the bench's own books, which aren't the core's. */
+size_t cluster_own_bytes(const struct cluster *cluster);
 uint32_t cluster_admitted(const struct cluster *cluster);
 /* Let go by the core, and not answered yet. */
 uint32_t cluster_let_go(const struct cluster *cluster);

@@ -65,11 +65,11 @@ static struct cluster *crowded(uint32_t pending, uint32_t quota, uint32_t kinds,
     size_t before = heap_used_bytes();
     struct cluster *cluster = cluster_new(&options);
     cluster_fill(cluster, 4, 8);
-    size_t filled = heap_used_bytes();
+    size_t filled = heap_used_bytes() - cluster_own_bytes(cluster);
     add_waiting(cluster, pending);
     cluster_sync(cluster);
     *ret_cluster_bytes = filled - before;
-    *ret_gang_bytes = heap_used_bytes() - filled;
+    *ret_gang_bytes = heap_used_bytes() - cluster_own_bytes(cluster) - filled;
     return cluster;
 }
 
