@@ -290,14 +290,19 @@ const struct pod_set *pod_set_on(const struct pod_set *set, const struct node_st
     return by_plugin == 0 ? set : &set->variants[by_plugin];
 }
 
-bool extended_is_too_large(const struct pod_set *set)
+bool extended_is_refused(const struct pod_set *set, const struct node_state *node)
 {
-    int64_t devices = 0;
-    for (uint32_t i = 0; i < set->device_count; i++) {
-        devices =
-            sat_add(devices, str_is_set(set->devices[i].resource) ? set->devices[i].count : 0);
+    if (set->variants == NULL) {
+        return false; /* it asks for no extended resource that a class serves */
     }
-    return devices > EXTENDED_DEVICES_MAX;
+    const struct pod_set *there = pod_set_on(set, node);
+    int64_t devices = 0;
+    for (uint32_t i = 0; i < there->device_count; i++) {
+        devices =
+            sat_add(devices, str_is_set(there->devices[i].resource) ? there->devices[i].count : 0);
+    }
+    bool has_claims = there->device_count > 0 || set->claim_count > 0;
+    return devices > EXTENDED_DEVICES_MAX || (there != set && devices == 0 && has_claims);
 }
 
 /* -- texts ------------------------------------------------------------------------------------- */

@@ -48,8 +48,10 @@ void pod_set_drop_variants(struct pod_set *set);
 /* The set as its pods are on that node: what a device plugin offers there is among the plain
  * resources, what it doesn't among the devices. Only per_pod and the devices of it count. */
 const struct pod_set *pod_set_on(const struct pod_set *set, const struct node_state *node);
-/* kube-scheduler would have to put more devices into one claim than Kubernetes allows. */
-bool extended_is_too_large(const struct pod_set *set);
+/* kube-scheduler can't bind such pods there: it would have to put more devices into one claim than
+ * Kubernetes allows; or a device plugin serves all their extended resources and they have claims
+ * besides, for which 1.37 fails ("nil or empty request mappings"), again and again. */
+bool extended_is_refused(const struct pod_set *set, const struct node_state *node);
 /* A device plugin offers some of it there; `resource` may be absent. */
 bool node_offers(const struct node_state *node, struct str resource);
 /* The name by which the devices are asked for. */

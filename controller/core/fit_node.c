@@ -315,8 +315,11 @@ int64_t node_place(struct core *core, const struct pod_demand *demand, struct no
     node_open_plan(core, node);
     bool is_untouched = node->planned.count == 0;
     int64_t slots = node_plain_slots(core, demand, node, want);
+    if (extended_is_refused(demand->set, node)) {
+        return 0;
+    }
     if (set->device_count > 0 && slots > 0) {
-        if (has_failing_selector(core, set, node) || extended_is_too_large(set)) {
+        if (has_failing_selector(core, set, node)) {
             return 0; /* kube-scheduler gives up on the node, too */
         }
         int64_t taken = 0;
@@ -342,7 +345,7 @@ bool fit_could_hold_one(struct core *core, const struct pod_demand *demand)
     RB_FOREACH (node, node_tree, &core->node_order) {
         const struct pod_set *set = pod_set_on(demand->set, node);
         bool holds = node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT &&
-                     !extended_is_too_large(set);
+                     !extended_is_refused(demand->set, node);
         for (uint32_t i = 0; i < set->per_pod.count && holds; i++) {
             holds = vector_get(&node->capacity, set->per_pod.items[i].resource) >=
                     set->per_pod.items[i].value;

@@ -80,7 +80,7 @@ static void read_node(struct core *core, const struct topology_tree *tree,
         room->is_out[index] =
             node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT;
     }
-    bool is_out = room->is_out[index] || extended_is_too_large(pod_set_on(demand->set, node));
+    bool is_out = room->is_out[index] || extended_is_refused(demand->set, node);
     int64_t free = is_out ? 0 : capped(places_on(core, demand, node, false));
     int64_t empty = room->empty[index];
     if (has_object_changed) {
