@@ -95,6 +95,7 @@ static void take_next(struct core *core, struct shape *shape)
         return;
     }
     if (is_preempting) {
+        shape->is_woken_by_cell = false; /* the next one may find somebody to stop as well */
         trace_look(core, gang, LOOK_PREEMPTS, NULL);
         is_strict ? strict_go_on(core, queue) : ready_add(core, shape);
         return;

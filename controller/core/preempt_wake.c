@@ -104,8 +104,8 @@ void preempt_wake(struct core *core)
     for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
         bool is_told = has_freed || shape->is_room_changed;
         shape->is_room_changed = false;
-        if (is_told && !shape->is_ready && !RB_EMPTY(&shape->gangs) && may_stop_somebody(shape)) {
-            wake_shape(core, shape);
+        if (is_told && !RB_EMPTY(&shape->gangs) && may_stop_somebody(shape)) {
+            wake_shape(core, shape); /* if a release woke it, it isn't put aside any more */
         }
     }
 }

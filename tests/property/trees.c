@@ -54,7 +54,7 @@ static void give_objects(struct load *load, const struct model_state *state, boo
 static struct load load_new(uint64_t seed)
 {
     struct load load = {.s = scenario_new(), .random = seed};
-    state_generate(&load.all, seed, false);
+    state_generate(&load.all, seed, true);
     load.all.is_dra = false;
     for (int q = 0; q < QUEUES; q++) {
         load.all.queues[q].protect_s = 0; /* no time passes here */

@@ -67,6 +67,27 @@ static void room_comes_free_that_preemption_lacked(void **state)
     expect_state(s, "waits", "Reserved WaitingForVictims");
 }
 
+/* While the one that preempts passes from Reserved to Admitted its quota is free for a moment: the
+ * gang that this wakes is judged all the same, because there is somebody to stop now. */
+static void quota_that_others_take_at_once_hides_nobody_to_preempt(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=64");
+    given_queue(s, "mine", "cpu=4 cohort=lab within=LowerPriority reclaim=Any");
+    given_queue(s, "theirs", "cpu=4 cohort=lab");
+    given_job(s, "borrows", "theirs", "pods=6 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "borrows", "n1 n1 n1 n1 n1 n1");
+    given_job(s, "waits", "mine", "pods=8 cpu=1 priority=mid created=1000");
+    expect_state(s, "waits", "Pending CohortExhausted"); /* it would borrow */
+    given_job(s, "lower", "mine", "pods=4 cpu=1 priority=low created=2000");
+    expect_state(s, "lower", "Reserved WaitingForVictims");
+    gang_stops(s, "borrows");
+    expect_state(s, "lower", "Pending CohortExhausted"); /* it had no pods yet */
+    expect_state(s, "waits", "Admitted");
+}
+
 /* Another queue's release in the cohort: the rest is taken back from the one that borrows. */
 static void release_elsewhere_leaves_the_rest_to_be_reclaimed(void **state)
 {
@@ -155,6 +176,7 @@ int main(void)
         scenario_test(release_of_quota_leaves_the_rest_to_be_preempted),
         scenario_test(victim_that_came_after_the_gang_was_parked),
         scenario_test(room_comes_free_that_preemption_lacked),
+        scenario_test(quota_that_others_take_at_once_hides_nobody_to_preempt),
         scenario_test(release_elsewhere_leaves_the_rest_to_be_reclaimed),
         scenario_test(another_queues_share_grows_beyond_what_the_gang_would_have),
         scenario_test(another_queue_begins_to_borrow),
