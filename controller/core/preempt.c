@@ -16,6 +16,13 @@
 /* -- the transaction -----------------------------------------------------------------------------
  */
 
+void victims_append(struct core *core, struct victims *victims, struct gang *victim)
+{
+    victims->items = arena_grow(&core->scratch, victims->items, victims->count, &victims->capacity,
+                                sizeof(struct gang *));
+    victims->items[victims->count++] = victim;
+}
+
 bool preempt_can_help(enum reason reason)
 {
     switch ((int)reason) {

@@ -189,7 +189,10 @@ struct shape {
     bool is_room_waiter;
     struct shape *next_room_waiter, *previous_room_waiter;
     bool is_preemptor;    /* parked, and stopping others might help */
-    bool is_room_changed; /* since it was judged, on nodes or devices that it could use */
+    bool is_room_changed; /* since it was judged, on nodes or devices that it could use, or by pods
+                           * that have found their places */
+    /* Stopping others didn't do, beside pods on their way: these may land elsewhere. */
+    bool is_preempting_beside_promises;
     struct shape *next_preemptor, *previous_preemptor;
     bool is_beyond_help;      /* it wouldn't fit even if every gang had ended; see booking.h */
     bool is_help_unsure;      /* it has been judged since: that may have changed */

@@ -232,6 +232,9 @@ bool victims_fit(struct core *core, const struct search *search, struct evaluati
     evaluate_combination(core, search->gang->shape, search->combination, evaluation);
     core->is_brief = false;
     core->level_cap = LEVEL_ANY;
+    if (evaluation->has_fit && !evaluation->fit.is_fit && evaluation->fit.is_beside_promises) {
+        search->gang->shape->is_preempting_beside_promises = true;
+    }
     return evaluation->verdict.reason == REASON_NONE && evaluation->level <= search->level_max;
 }
 
@@ -248,13 +251,6 @@ static bool still_allowed(const struct search *search, const struct gang *victim
     }
     return !search->is_own_only && branch_level(search->gang, victim) >= search->from_level &&
            victims_is_lent_to(search->gang, victim, search->needs);
-}
-
-void victims_append(struct core *core, struct victims *victims, struct gang *victim)
-{
-    victims->items = arena_grow(&core->scratch, victims->items, victims->count, &victims->capacity,
-                                sizeof(struct gang *));
-    victims->items[victims->count++] = victim;
 }
 
 static bool take_out_until_fit(struct core *core, struct search *search,
@@ -475,6 +471,7 @@ bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
 {
     *ret_victims = (struct victims){.count = 0};
     gang->look_again_ms = 0;
+    gang->shape->is_preempting_beside_promises = false;
     whatif_begin(core);
     uint32_t own = 0;
     struct victims stopping = {.count = 0};

@@ -102,6 +102,11 @@ void wake_all(struct core *core, uint32_t bits)
 void wake_reserved(struct core *core)
 {
     wake_all(core, WAIT_PROMISES);
+    for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
+        if (shape->is_preempting_beside_promises) {
+            shape->is_room_changed = core->has_room_changed = true;
+        }
+    }
 }
 
 /* For a pod of one of its sets. */

@@ -88,6 +88,28 @@ static void quota_that_others_take_at_once_hides_nobody_to_preempt(void **state)
     expect_state(s, "waits", "Admitted");
 }
 
+/* While pods are on their way it counts with the worst: that they take the place that it needs. */
+static void pods_that_land_elsewhere_leave_room_that_preemption_lacked(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=4 example.com/gpu=2");
+    given_node(s, "n2", "cpu=4");
+    given_queue(s, "q", "cpu=4 example.com/gpu=2 within=LowerPriority");
+    given_queue(s, "other", "cpu=4");
+    given_job(s, "lower", "q", "pods=1 cpu=3 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "lower", "n2");
+    given_job(s, "on-its-way", "other", "pods=1 cpu=1 priority=high created=1000");
+    expect_state(s, "on-its-way", "Admitted");
+    given_job(s, "waits", "q", "pods=1 cpu=4 example.com/gpu=2 priority=mid created=2000");
+    expect_state(s, "waits", "Pending QuotaExhausted");
+    gang_starts(s, "on-its-way", "n2");
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+    gang_stops(s, "lower");
+    expect_state(s, "waits", "Admitted");
+}
+
 /* Another queue's release in the cohort: the rest is taken back from the one that borrows. */
 static void release_elsewhere_leaves_the_rest_to_be_reclaimed(void **state)
 {
@@ -177,6 +199,7 @@ int main(void)
         scenario_test(victim_that_came_after_the_gang_was_parked),
         scenario_test(room_comes_free_that_preemption_lacked),
         scenario_test(quota_that_others_take_at_once_hides_nobody_to_preempt),
+        scenario_test(pods_that_land_elsewhere_leave_room_that_preemption_lacked),
         scenario_test(release_elsewhere_leaves_the_rest_to_be_reclaimed),
         scenario_test(another_queues_share_grows_beyond_what_the_gang_would_have),
         scenario_test(another_queue_begins_to_borrow),
