@@ -203,6 +203,7 @@ SCHEMA(admission_record);
 static const struct field suspended_record_fields[] = {
     F_STRING(suspended_record, cause, "cause"),
     F_STRING(suspended_record, for_gang, "for"),
+    F_STRING(suspended_record, for_uid, "forUid"),
     F_TIME(suspended_record, at, "at"),
 };
 SCHEMA(suspended_record);

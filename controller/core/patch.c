@@ -233,6 +233,7 @@ void patch_suspend_for(struct core *core, struct gang *victim, const struct gang
     struct effect *effect = patch_new(core, victim, PATCH_SUSPEND);
     struct suspended_record record = {.cause = str_from_c(cause_of(victim, gang)),
                                       .for_gang = gang->key,
+                                      .for_uid = gang->uid,
                                       .at = {true, core->now_ms}};
     effect->patch.suspend = (struct opt_bool){true, true};
     effect->patch.suspended = record_json(core, &suspended_record_schema, &record);

@@ -225,6 +225,15 @@ static struct str beneficiary_key(const struct gang *victim)
     return is_up && victim->request_ms != 0 ? victim->request_for : STR_NONE;
 }
 
+/* Not another Job that has taken the name since. A record that doesn't say which is believed. */
+static bool makes_room_for(const struct gang *victim, const struct gang *gang)
+{
+    bool is_stopped = victim->state == GANG_SUSPENDING && victim->suspended != NULL;
+    bool is_another = is_stopped && str_is_set(victim->suspended->for_uid) &&
+                      !str_eq(victim->suspended->for_uid, gang->uid);
+    return !is_another && str_eq(beneficiary_key(victim), gang->key);
+}
+
 static void review_asked(struct core *core, const struct victims *victims)
 {
     for (uint32_t i = 0; i < victims->count; i++) {
@@ -268,7 +277,7 @@ static void restore_one(struct core *core, struct gang *gang)
     whatif_begin(core);
     struct gang *victim;
     RB_FOREACH (victim, gang_holder_tree, &core->holders) {
-        if (str_eq(beneficiary_key(victim), gang->key)) {
+        if (makes_room_for(victim, gang)) {
             victims_append(core, &victims, victim);
         }
     }
@@ -301,7 +310,9 @@ void preempt_restore(struct core *core)
             continue;
         }
         HASH_FIND(hh_key, core->gangs_by_key, key.ptr, (unsigned)key.len, beneficiary);
-        if (beneficiary != NULL && beneficiary->state == GANG_PENDING && beneficiary->is_in_queue) {
+        bool is_waiting =
+            beneficiary != NULL && beneficiary->state == GANG_PENDING && beneficiary->is_in_queue;
+        if (is_waiting && makes_room_for(gang, beneficiary)) {
             quota_relink(core);
             restore_one(core, beneficiary);
         }

@@ -102,8 +102,8 @@ static void stops(struct scenario *s, const char *name, const struct job *job)
     }
 }
 
-/* While gangs stop for another: what for is told by them after a restart, whatever the other or the
- * quota has become meanwhile. */
+/* While gangs stop for another a restart judges a new size of that one, or a cut of the quota, as
+ * of now: docs/decisions/009-preempted-room.md. */
 static bool is_preempting(const struct scenario *s)
 {
     for (const struct entry *entry = s->first; entry != NULL; entry = entry->next) {
@@ -140,7 +140,7 @@ static void about_job(struct scenario *s, const struct op *op)
         }
         break;
     case OP_DELETE:
-        if (is_idle && !is_preempting(s)) {
+        if (is_idle) {
             job_deleted_now(s, name);
         }
         break;

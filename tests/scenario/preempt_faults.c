@@ -159,6 +159,30 @@ static void low_gang_of_one_queue_is_no_matter_to_another_queues_high_one(void *
     expect_state(s, "high", "Admitted");
 }
 
+/* The room was made for a Job that is gone: another of its name has no claim to it, and waits its
+ * turn, after a restart as before. */
+static void job_made_again_inherits_no_victims_over_a_restart(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "mid", 5);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n1", "cpu=64");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "victim", "q", "pods=4 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "victim", "n1 n1 n1 n1");
+    given_job(s, "again", "q", "pods=4 cpu=1 priority=high created=1000");
+    expect_state(s, "again", "Reserved WaitingForVictims");
+    given_job(s, "mid", "q", "pods=4 cpu=1 priority=mid created=2000");
+    job_recreated(s, "again", "q", "pods=4 cpu=1 priority=low created=3000");
+    expect_state(s, "again", "Pending QuotaExhausted");
+    restart(s, WITHOUT_ADMISSIONS);
+    expect_state(s, "again", "Pending QuotaExhausted");
+    gang_stops(s, "victim");
+    expect_state(s, "mid", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +193,7 @@ int main(void)
         scenario_test(waiting_gang_whose_class_is_raised_goes_first),
         scenario_test(evicted_gang_of_high_priority_is_before_lower_ones),
         scenario_test(low_gang_of_one_queue_is_no_matter_to_another_queues_high_one),
+        scenario_test(job_made_again_inherits_no_victims_over_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

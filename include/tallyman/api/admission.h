@@ -263,5 +263,6 @@ struct admission_record {
 struct suspended_record {
     struct str cause;
     struct str for_gang; /* JSON name: for; "namespace/name" of the beneficiary, absent if none */
+    struct str for_uid;  /* JSON name: forUid; its Job's, because another may take the name */
     struct opt_time at;
 };
