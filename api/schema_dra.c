@@ -34,8 +34,23 @@ static const struct field device_attribute_fields[] = {
 };
 static SCHEMA(device_attribute);
 
+static const struct field capacity_range_fields[] = {
+    F_QUANTITY(capacity_range, min, "min"),
+    F_QUANTITY(capacity_range, max, "max"),
+    F_QUANTITY(capacity_range, step, "step"),
+};
+static SCHEMA(capacity_range);
+
+static const struct field capacity_request_policy_fields[] = {
+    F_QUANTITY(capacity_request_policy, default_value, "default"),
+    F_STRING_LIST(capacity_request_policy, valid_values, "validValues"),
+    F_OBJECT_PTR(capacity_request_policy, valid_range, "validRange", capacity_range),
+};
+static SCHEMA(capacity_request_policy);
+
 static const struct field device_capacity_fields[] = {
     F_QUANTITY(device_capacity, value, "value"),
+    F_OBJECT_PTR(device_capacity, request_policy, "requestPolicy", capacity_request_policy),
 };
 static SCHEMA(device_capacity);
 
@@ -149,7 +164,7 @@ static const struct field device_claim_fields[] = {
     F_OBJECT_LIST(device_claim, requests, "requests", device_request),
     F_OBJECT_LIST(device_claim, constraints, "constraints", device_constraint),
 };
-static SCHEMA(device_claim);
+SCHEMA(device_claim);
 
 static const struct field resource_claim_spec_fields[] = {
     F_OBJECT(resource_claim_spec, devices, "devices", device_claim),
@@ -164,6 +179,7 @@ static const struct field allocation_result_fields[] = {
     F_BOOL(allocation_result, admin_access, "adminAccess"),
     F_STRING(allocation_result, share_id, "shareID"),
     F_OBJECT_LIST(allocation_result, tolerations, "tolerations", toleration),
+    F_RESOURCE_LIST(allocation_result, consumed_capacity, "consumedCapacity"),
 };
 static SCHEMA(allocation_result);
 

@@ -30,7 +30,7 @@ static void ask_for_set(struct asked_devices *asked, struct arena *arena, const 
 {
     for (uint32_t i = 0; i < set->device_count; i++) {
         ask(asked, arena, set->devices[i].profile->class_name,
-            sat_mul(set->devices[i].count, set->size.pods));
+            sat_mul(set->devices[i].charged, set->size.pods));
     }
     for (uint32_t i = 0; i < set->per_pod.count; i++) {
         struct str name = set->per_pod.items[i].resource;
@@ -48,7 +48,7 @@ static void ask_for_claims(struct asked_devices *asked, struct arena *arena,
         for (uint32_t i = 0; shape_names_first(shape, s, c) && i < set->claims[c].request_count;
              i++) {
             ask(asked, arena, set->claims[c].requests[i].profile->class_name,
-                set->claims[c].requests[i].count);
+                set->claims[c].requests[i].charged);
         }
     }
 }

@@ -55,7 +55,7 @@ static bool collect_claims(struct attempt *attempt, uint32_t s)
             if (demand == NULL) {
                 return false;
             }
-            demand->shared = sat_add(demand->shared, is_paid ? 0 : claim->requests[i].count);
+            demand->shared = sat_add(demand->shared, is_paid ? 0 : claim->requests[i].charged);
         }
     }
     return true;
@@ -77,7 +77,7 @@ static bool collect_set(struct attempt *attempt, uint32_t s)
         if (demand == NULL) {
             return false;
         }
-        demand->per_pod = sat_add(demand->per_pod, set->devices[i].count);
+        demand->per_pod = sat_add(demand->per_pod, set->devices[i].charged);
     }
     if (!collect_claims(attempt, s)) {
         return false;

@@ -14,7 +14,7 @@ static void fill_claim(struct attempt *attempt, struct set_attempt *set,
             charge->charges.items[charge->charges.count++] =
                 (struct charge){.flavor = attempt_flavor(attempt, set, demand)->name,
                                 .resource = demand->resource,
-                                .amount = claim->requests[i].count};
+                                .amount = claim->requests[i].charged};
         }
     }
 }

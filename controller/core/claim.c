@@ -32,7 +32,34 @@ bool claim_is_allocated(const struct claim_state *claim)
     return claim->object != NULL && claim->object->status.allocation != NULL;
 }
 
-static void use_device(struct core *core, struct str key)
+static void used_add(struct used_device *used, const struct resource_list *amounts, int sign)
+{
+    for (uint32_t i = 0; i < amounts->count; i++) {
+        uint32_t at = 0;
+        while (at < used->count && !str_eq(used->items[at].name, amounts->items[i].name)) {
+            at++;
+        }
+        if (at == used->count) {
+            used->items = mem_realloc(used->items, (used->count + 1) * sizeof(*used->items));
+            used->items[used->count++] =
+                (struct used_capacity){.name = str_own(amounts->items[i].name)};
+        }
+        used->items[at].amount += sign * amounts->items[i].value.nano;
+    }
+}
+
+static void used_free(struct core *core, struct used_device *used)
+{
+    HASH_DEL(core->used_devices, used);
+    for (uint32_t i = 0; i < used->count; i++) {
+        str_drop(&used->items[i].name);
+    }
+    mem_free(used->items);
+    str_drop(&used->key);
+    mem_free(used);
+}
+
+static void use_device(struct core *core, struct str key, const struct allocation_result *result)
 {
     struct used_device *used = NULL;
     HASH_FIND(hh, core->used_devices, key.ptr, (unsigned)key.len, used);
@@ -40,25 +67,43 @@ static void use_device(struct core *core, struct str key)
         used = MEM_NEW(struct used_device);
         used->key = str_own(key);
         HASH_ADD_KEYPTR(hh, core->used_devices, used->key.ptr, (unsigned)used->key.len, used);
-        device_set_used(core, key, true);
     }
     used->claims++;
+    if (!str_is_empty(result->share_id)) {
+        used->shares++;
+        used_add(used, &result->consumed_capacity, 1);
+    }
+    device_set_used(core, key, used);
 }
 
-static void unuse_device(struct core *core, struct str key)
+static void unuse_device(struct core *core, struct str key, const struct allocation_result *result)
 {
     struct used_device *used = NULL;
     HASH_FIND(hh, core->used_devices, key.ptr, (unsigned)key.len, used);
     assert(used != NULL && used->claims > 0);
-    if (--used->claims == 0) {
-        device_set_used(core, key, false);
-        HASH_DEL(core->used_devices, used);
-        str_drop(&used->key);
-        mem_free(used);
+    used->claims--;
+    if (!str_is_empty(result->share_id)) {
+        used->shares--;
+        used_add(used, &result->consumed_capacity, -1);
+    }
+    device_set_used(core, key, used->claims == 0 ? NULL : used);
+    if (used->claims == 0) {
+        used_free(core, used);
     }
 }
 
-/* Adds or takes back what the claim's allocation names. Admin access uses nothing. */
+bool allocation_is_use(const struct allocation_result *result)
+{
+    return !(result->admin_access.is_set && result->admin_access.value);
+}
+
+struct str allocation_key(struct core *core, const struct allocation_result *result)
+{
+    struct str pool = key_join(&core->scratch, result->driver, result->pool);
+    return key_join(&core->scratch, pool, result->device);
+}
+
+/* Adds or takes back what the claim's allocation names. */
 static void claim_count(struct core *core, const struct claim_state *claim, bool is_added)
 {
     if (!claim_is_allocated(claim)) {
@@ -68,15 +113,14 @@ static void claim_count(struct core *core, const struct claim_state *claim, bool
         &claim->object->status.allocation->devices.results;
     for (uint32_t i = 0; i < results->count; i++) {
         const struct allocation_result *result = &results->items[i];
-        if (result->admin_access.is_set && result->admin_access.value) {
+        if (!allocation_is_use(result)) {
             continue;
         }
-        struct str pool = key_join(&core->scratch, result->driver, result->pool);
-        struct str key = key_join(&core->scratch, pool, result->device);
+        struct str key = allocation_key(core, result);
         if (is_added) {
-            use_device(core, key);
+            use_device(core, key, result);
         } else {
-            unuse_device(core, key);
+            unuse_device(core, key, result);
         }
     }
 }

@@ -1,6 +1,7 @@
 /* device.c - which devices exist: the slices of each pool's newest complete generation. Which of
  * them are in use is the set of keys that the claims' allocations name (claim.c). */
 #include "ailment.h"
+#include "ask.h"
 
 #include "tallyman/base/alloc.h"
 
@@ -64,12 +65,13 @@ static void device_free(struct core *core, struct device_state *device)
     core->roaming_devices -= node == NULL ? 1 : 0;
     str_drop(&device->key);
     mem_free(device->counters);
+    mem_free(device->shares);
     mem_free(device);
 }
 
 static void device_read_counters(struct device_state *device, const struct device *object)
 {
-    const struct pool_state *pool = device->pool;
+    struct pool_state *pool = device->pool;
     uint32_t capacity = 0;
     for (uint32_t i = 0; i < object->consumes_counters.count; i++) {
         const struct counter_consumption *part = &object->consumes_counters.items[i];
@@ -82,7 +84,10 @@ static void device_read_counters(struct device_state *device, const struct devic
             }
             i128 amount = part->counters.items[j].value.value.nano;
             if (c == pool->counter_count || amount < 0) {
-                device->is_uncountable = true; /* nor is less than nothing an amount */
+                device->is_uncountable = amount < 0;
+                pool->problem = amount < 0 ? pool->problem
+                                           : "one of its devices draws on a counter that no "
+                                             "counter set of the pool has";
                 return;
             }
             device->counters = mem_grow(device->counters, device->counter_count, &capacity,
@@ -93,110 +98,15 @@ static void device_read_counters(struct device_state *device, const struct devic
     }
 }
 
-/* What is free on its node is another amount now, and on others whose devices draw on the same
- * counters. */
-static void device_touch(struct core *core, struct device_state *device)
+/* Which counters tie devices of several nodes together. */
+static void device_note_spread(const struct device_state *device)
 {
-    if (device->node != NULL) {
-        node_touch(core, device->node);
-    }
-    struct device_state *other = device->counter_count == 0 ? NULL : device->pool->devices;
-    for (; other != NULL; other = other->next_in_pool) {
-        if (other->node != NULL) {
-            node_touch(core, other->node);
-        }
-    }
-}
-
-static void device_mark(struct core *core, struct device_state *device, bool is_used)
-{
-    if (device->is_used == is_used) {
-        return;
-    }
-    device_touch(core, device);
-    device->is_used = is_used;
     for (uint32_t i = 0; i < device->counter_count; i++) {
         struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
-        counter->used += is_used ? device->counters[i].amount : -device->counters[i].amount;
-    }
-}
-
-void device_set_used(struct core *core, struct str key, bool is_used)
-{
-    struct device_state *device = NULL;
-    HASH_FIND(hh, core->devices_by_key, key.ptr, (unsigned)key.len, device);
-    if (device != NULL) {
-        device_mark(core, device, is_used);
-    }
-}
-
-bool device_is_free(const struct core *core, const struct device_state *device)
-{
-    bool is_freed = core->is_what_if && device->freed_epoch == core->what_if_epoch;
-    if ((device->is_used && !is_freed) || device->is_uncountable ||
-        device->plan_epoch == core->plan_epoch) {
-        return false;
-    }
-    for (uint32_t i = 0; i < device->counter_count; i++) {
-        const struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
-        i128 planned = counter->plan_epoch == core->plan_epoch ? counter->planned : 0;
-        bool is_less = core->is_what_if && counter->freed_epoch == core->what_if_epoch;
-        i128 used = counter->used - (is_less ? counter->freed : 0);
-        if (used + planned + device->counters[i].amount > counter->capacity) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void device_set_freed(struct core *core, struct str key, bool is_freed)
-{
-    struct device_state *device = NULL;
-    HASH_FIND(hh, core->devices_by_key, key.ptr, (unsigned)key.len, device);
-    bool was_freed = device != NULL && device->freed_epoch == core->what_if_epoch;
-    if (device == NULL || was_freed == is_freed) {
-        return;
-    }
-    device->freed_epoch = is_freed ? core->what_if_epoch : 0;
-    device_touch(core, device);
-    for (uint32_t i = 0; i < device->counter_count; i++) {
-        struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
-        if (counter->freed_epoch != core->what_if_epoch) {
-            counter->freed_epoch = core->what_if_epoch;
-            counter->freed = 0;
-        }
-        counter->freed += is_freed ? device->counters[i].amount : -device->counters[i].amount;
-    }
-}
-
-void device_plan(struct core *core, struct device_state *device)
-{
-    device->plan_epoch = core->plan_epoch;
-    struct device_state *other = device->counter_count == 0 ? NULL : device->pool->devices;
-    for (; other != NULL; other = other->next_in_pool) {
-        if (other->node != NULL) {
-            node_open_plan(core, other->node);
-            node_touch(core, other->node);
-        }
-    }
-    for (uint32_t i = 0; i < device->counter_count; i++) {
-        struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
-        if (counter->plan_epoch != core->plan_epoch) {
-            counter->plan_epoch = core->plan_epoch;
-            counter->planned = 0;
-        }
-        counter->planned += device->counters[i].amount;
-    }
-}
-
-void device_unplan(struct core *core, struct device_state *device)
-{
-    if (device->plan_epoch != core->plan_epoch) {
-        return;
-    }
-    device->plan_epoch = 0;
-    for (uint32_t i = 0; i < device->counter_count; i++) {
-        device->pool->counters[device->counters[i].counter].planned -= device->counters[i].amount;
+        bool is_other = counter->has_node && counter->node != device->node;
+        counter->is_spread = counter->is_spread || is_other;
+        counter->node = device->node;
+        counter->has_node = true;
     }
 }
 
@@ -213,10 +123,18 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     device = MEM_NEW(struct device_state);
     device->key = str_own(key);
     device->slot = slot_take(core);
+    core->device_changes++;
     core->devices[device->slot] = device;
     device->slice = slice->object;
     device->device = object;
     device->pool = pool;
+    pool->has_binding_conditions =
+        pool->has_binding_conditions || object->binding_conditions.count > 0;
+    device->is_shareable =
+        object->allow_multiple_allocations.is_set && object->allow_multiple_allocations.value;
+    if (device->is_shareable) {
+        device->shares = mem_zalloc((object->capacity.count + 1) * sizeof(*device->shares));
+    }
     device_read_counters(device, object);
     device->next_in_pool = pool->devices;
     pool->devices = device;
@@ -233,10 +151,11 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     } else {
         core->roaming_devices++;
     }
+    device_note_spread(device);
     struct used_device *used = NULL;
     HASH_FIND(hh, core->used_devices, key.ptr, (unsigned)key.len, used);
     if (used != NULL) {
-        device_mark(core, device, true);
+        device_set_used(core, key, used);
     }
     device_read_taints(core, device);
 }
@@ -249,12 +168,19 @@ static void pool_clear(struct core *core, struct pool_state *pool)
         device_free(core, device);
     }
     pool->counter_count = 0;
+    pool->has_binding_conditions = false;
 }
 
 static void pool_add_counters(struct pool_state *pool, const struct resource_slice *slice)
 {
     for (uint32_t i = 0; i < slice->spec.shared_counters.count; i++) {
         const struct counter_set *set = &slice->spec.shared_counters.items[i];
+        for (uint32_t c = 0; c < pool->counter_count; c++) {
+            if (str_eq(pool->counters[c].set, set->name)) {
+                pool->problem = "two counter sets have one name";
+                return;
+            }
+        }
         for (uint32_t j = 0; j < set->counters.count; j++) {
             pool->counters = mem_grow(pool->counters, pool->counter_count, &pool->counter_capacity,
                                       sizeof(*pool->counters));
@@ -317,8 +243,9 @@ static void pool_rebuild(struct core *core, struct pool_state *pool)
     }
     for (struct slice_state *slice = pool->slices; slice != NULL; slice = slice->next_in_pool) {
         const struct device_list *devices = &slice->object->spec.devices;
-        if (slice->object->spec.pool.generation.value != newest) {
-            continue;
+        bool is_counters = slice->object->spec.shared_counters.count > 0;
+        if (slice->object->spec.pool.generation.value != newest || is_counters) {
+            continue; /* the scheduler takes a slice with counters for nothing else */
         }
         for (uint32_t i = 0; i < devices->count; i++) {
             device_add(core, pool, slice, &devices->items[i]);
@@ -367,6 +294,7 @@ void slice_apply(struct core *core, const struct resource_slice *object)
     if (old_pool != NULL && old_pool != slice->pool) {
         pool_rebuild(core, old_pool);
     }
+    asks_for_all_changed(core);
     wake_for_devices(core);
 }
 
@@ -386,6 +314,7 @@ void slice_deleted(struct core *core, const struct resource_slice *object)
     str_drop(&slice->name);
     mem_free(slice);
     pool_rebuild(core, pool);
+    asks_for_all_changed(core);
     wake_for_devices(core);
 }
 

@@ -12,14 +12,14 @@ static int64_t asked_of(const struct shape *shape, struct str resource)
         asked += str_eq_c(resource, RESOURCE_PODS) ? set->size.pods : 0;
         for (uint32_t i = 0; i < set->device_count; i++) {
             if (str_eq(set->devices[i].profile->class_name, resource)) {
-                asked += (i128)set->devices[i].count * set->size.pods;
+                asked += (i128)set->devices[i].charged * set->size.pods;
             }
         }
         for (uint32_t c = 0; c < set->claim_count; c++) {
             bool is_first = shape_names_first(shape, s, c); /* it is charged once */
             for (uint32_t i = 0; is_first && i < set->claims[c].request_count; i++) {
                 bool is_it = str_eq(set->claims[c].requests[i].profile->class_name, resource);
-                asked += is_it ? set->claims[c].requests[i].count : 0;
+                asked += is_it ? set->claims[c].requests[i].charged : 0;
             }
         }
     }
@@ -32,7 +32,7 @@ int64_t shape_devices(const struct shape *shape)
     for (uint32_t s = 0; s < shape->set_count; s++) {
         const struct pod_set *set = &shape->sets[s];
         for (uint32_t i = 0; i < set->device_count; i++) {
-            sum += (i128)set->devices[i].count * set->size.pods;
+            sum += (i128)set->devices[i].charged * set->size.pods;
         }
         for (uint32_t i = 0; i < set->per_pod.count; i++) {
             bool is_device = resource_is_device(set->per_pod.items[i].resource);

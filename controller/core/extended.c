@@ -213,8 +213,11 @@ bool pod_set_take_extended(struct core *core, struct pod_set *set, const struct 
     struct device_profile *profile = profile_use(core, &request);
     set->devices =
         mem_realloc(set->devices, (set->device_count + 1) * sizeof(struct device_demand));
-    set->devices[set->device_count++] = (struct device_demand){
-        .profile = profile, .count = amount->value, .resource = served->name};
+    set->devices[set->device_count++] = (struct device_demand){.profile = profile,
+                                                               .count = amount->value,
+                                                               .charged = amount->value,
+                                                               .resource = served->name};
+    set->has_extended = true;
     if (str_is_set(profile->problem)) {
         shape_break(set->shape, profile->problem_reason,
                     arena_format(&core->scratch, "asks for " STR_FMT ": " STR_FMT,
@@ -230,7 +233,8 @@ bool pod_set_take_extended(struct core *core, struct pod_set *set, const struct 
 static void variant_init(struct core *core, struct pod_set *variant, const struct pod_set *set,
                          uint32_t by_plugin)
 {
-    *variant = (struct pod_set){.shape = set->shape};
+    *variant = (struct pod_set){.shape = set->shape, .ask = set->ask};
+    variant->has_extended = by_plugin + 1 < 1u << count_extended(set);
     vector_add_all(&variant->per_pod, &set->per_pod, 1);
     variant->devices = mem_zalloc((set->device_count + 1) * sizeof(struct device_demand));
     uint32_t bit = 1;

@@ -5,6 +5,7 @@
  * anywhere by kube-scheduler, pod by pod and in any order; so when they share nodes with this one,
  * the room has to suffice even if every one of their pods lands where it hurts most (fit_robust.c).
  * If it doesn't, the gang waits until those pods are bound, which is a matter of moments. */
+#include "ask.h"
 #include "reach.h"
 #include "shadow.h"
 #include "topology.h"
@@ -271,6 +272,9 @@ static void measure_class(struct core *core, const struct pod_demand *demand,
                           struct fit_result *result)
 {
     struct measured measured;
+    if (device->is_alternative || profile_has_shareable(core, device->profile)) {
+        return; /* how many devices are free doesn't say for how many it is enough */
+    }
     if (!measure_in_reach(core, demand, device->resource, device->profile, &measured)) {
         measured = str_is_set(device->resource) ? walk_extended(core, demand, device)
                                                 : walk_devices(core, demand, device->profile);
@@ -342,11 +346,15 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
     for (uint32_t i = 0; i < demand->set->device_count; i++) {
         measure_class(core, demand, &demand->set->devices[i], count, result);
     }
+    result->is_asked_special = ask_is_special(demand->set->ask);
     for (uint32_t c = 0; c < demand->set->claim_count; c++) {
         const struct shared_claim_demand *claim = &demand->set->claims[c];
         for (uint32_t i = 0; i < claim->request_count && !claim_is_allocated(claim->claim); i++) {
             measure_class(core, demand, &claim->requests[i], 1, result);
         }
+    }
+    if (result->is_asked_special) {
+        result->asked_placed = fit_place(core, demand, count);
     }
     result->is_never_together =
         result->excluded[EXCLUDED_FULL] > 0 && !fit_could_hold_one(core, demand);

@@ -92,8 +92,12 @@ struct fit_result {
     bool is_claim_ill;        /* that one has a device that would evict its pods */
     struct str claim_trouble; /* in the scratch arena; a named claim that can't be placed */
     struct topology_shortage topology;
-    struct str apart; /* of which enough is free in all, and on no node enough for one pod;
-                         absent: none. The three below are of it. */
+    struct str ask_trouble; /* in the scratch arena; why its claims can't be judged or allocated */
+    enum reason ask_reason; /* of ask_trouble */
+    bool is_asked_special;  /* its claims aren't just so many devices */
+    int64_t asked_placed;   /* pods that found devices, if so */
+    struct str apart;       /* of which enough is free in all, and on no node enough for one pod;
+                               absent: none. The three below are of it. */
     int64_t apart_per_pod;
     int64_t apart_free;
     int64_t apart_largest; /* free on one node, at most */
@@ -200,6 +204,9 @@ struct str node_health_text(struct core *core, const struct pod_demand *demand,
                             const struct node_state *node);
 /* What the plan leaves of a resource there. */
 i128 node_room(const struct core *core, const struct node_state *node, struct str resource);
+/* Pods that could go there by cpu, memory, pods and the like, at most `want`. */
+int64_t node_plain_slots(const struct core *core, const struct pod_demand *demand,
+                         const struct node_state *node, int64_t want);
 /* Puts as many pods there as there is room for, at most `want`: they are in the plan then. */
 int64_t node_place(struct core *core, const struct pod_demand *demand, struct node_state *node,
                    int64_t want);
@@ -251,9 +258,10 @@ int64_t node_slots_beside_others(const struct core *core, const struct pod_set *
 /* -- fit_device.c: devices for pods, whichever kube-scheduler picks -----------------------------
  */
 
-/* For how many pods the node's free devices are enough whichever of them each is given. */
+/* For how many pods the node's free devices are enough whichever of them each is given, though
+ * others take some, too. `ret_is_exact`: it is never enough for more. */
 int64_t node_safe_device_slots(struct core *core, const struct pod_set *set,
-                               const struct node_state *node);
+                               const struct node_state *node, bool *ret_is_exact);
 /* Whether devices that no node owns may be counted on: all nodes in question see them, and none has
  * devices of its own that a pod might leave unused. */
 bool demand_may_roam(struct core *core, const struct pod_demand *demand);

@@ -8,6 +8,7 @@
  * - a pod takes at most as many of the choices of a request as it asks for in all the requests
  *   that draw on the same choices.
  * One pod alone, on a node that the plan hasn't touched, may go where any way is found for it. */
+#include "ask.h"
 #include "internal.h"
 
 #define REQUESTS_JUDGED_MAX 64
@@ -24,6 +25,7 @@ struct choice_list {
     struct choice *items; /* in the scratch arena */
     uint32_t count;
     uint32_t capacity;
+    bool has_shareable; /* some of the devices may be allocated several times */
 };
 
 static uint64_t wanted_by(struct core *core, const struct pod_set *set,
@@ -45,8 +47,9 @@ static struct choice_list list_devices(struct core *core, const struct pod_set *
     struct device_walk walk = device_walk_start(core, node);
     struct device_state *device;
     while ((device = device_walk_next(&walk)) != NULL) {
-        uint64_t bits = device_is_free(core, device) ? wanted_by(core, set, device) : 0;
-        if (bits == 0) {
+        uint64_t bits = device_is_open(core, device) ? wanted_by(core, set, device) : 0;
+        list.has_shareable = list.has_shareable || (bits != 0 && device->is_shareable);
+        if (bits == 0 || !device_is_free(core, device)) {
             continue;
         }
         list.items = arena_grow(&core->scratch, list.items, list.count, &list.capacity,
@@ -94,7 +97,7 @@ static bool counter_suffices(const struct core *core, const struct choice_list *
                              const struct pool_state *pool, uint32_t index)
 {
     const struct counter_state *counter = &pool->counters[index];
-    i128 drawn = counter->used + (counter->plan_epoch == core->plan_epoch ? counter->planned : 0);
+    i128 drawn = counter_drawn(core, counter);
     for (uint32_t i = 0; i < list->count; i++) {
         const struct device_state *device = list->items[i].device;
         for (uint32_t c = 0; device->pool == pool && c < device->counter_count; c++) {
@@ -167,13 +170,17 @@ static int64_t pods_by_request(const struct pod_set *set, const struct choice_li
 }
 
 int64_t node_safe_device_slots(struct core *core, const struct pod_set *set,
-                               const struct node_state *node)
+                               const struct node_state *node, bool *ret_is_exact)
 {
+    *ret_is_exact = false;
     if (set->device_count > REQUESTS_JUDGED_MAX) {
         return 0;
     }
     struct choice_list list = list_devices(core, set, node);
+    uint32_t devices = list.count;
     merge_short_cards(core, &list);
+    /* Where all devices are as good as each other, there can't be more either. */
+    *ret_is_exact = set->device_count == 1 && list.count == devices && !list.has_shareable;
     int64_t slots = INT64_MAX;
     for (uint32_t i = 0; i < set->device_count; i++) {
         int64_t pods = pods_by_request(set, &list, i);

@@ -8,6 +8,8 @@
 #include "incident.h"
 #include "topology.h"
 
+#include "ask.h"
+
 #include "tallyman/base/limits.h"
 
 /* -- named claims ----------------------------------------------------------------------------- */
@@ -118,7 +120,7 @@ static bool place_claims(struct core *core, const struct fit_wants *wants, struc
 
 static bool asks_for_devices(const struct fit_want *want)
 {
-    return want->demand.set->device_count > 0 || want->demand.set->claim_count > 0;
+    return want->demand.set->ask != NULL || want->demand.set->claim_count > 0;
 }
 
 /* More pods of the set, on top of the plan, until `want` of them have a place. */
@@ -356,6 +358,15 @@ static bool fit_one_node(struct core *core, const struct crowd_list *promised,
 
 /* -- the gang --------------------------------------------------------------------------------- */
 
+static int64_t count_promised(const struct crowd_list *promised)
+{
+    int64_t pods = 0;
+    for (uint32_t i = 0; i < promised->count; i++) {
+        pods = sat_add(pods, promised->items[i].pods);
+    }
+    return pods;
+}
+
 static bool is_hopeless(struct core *core, const struct fit_wants *wants,
                         const struct crowd_list *promised, struct fit_result *result)
 {
@@ -367,7 +378,11 @@ static bool is_hopeless(struct core *core, const struct fit_wants *wants,
             result->is_beside_promises = true;
             return true;
         }
-        has_devices = has_devices || demand->set->device_count > 0 || demand_has_new_claims(demand);
+        has_devices = has_devices || demand->set->ask != NULL || demand_has_new_claims(demand);
+        int64_t pods = sat_add(wants->items[w].count, count_promised(promised));
+        if (demand_breaks(core, demand, pods, result)) {
+            return true;
+        }
     }
     result->short_set = 0;
     if (promised->is_incomplete && has_devices) {
@@ -439,6 +454,7 @@ static void explain_no_domain(struct core *core, const struct crowd_list *promis
 struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
 {
     struct fit_result result = {.is_fit = false};
+    core->asked_is_too_hard = false;
     struct crowd_list all = fit_promised(core);
     struct crowd_list promised = fit_near(core, &all, wants);
     result.is_beside_promises = promised.count > 0;
@@ -451,6 +467,11 @@ struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
         result.is_fit = fit_anywhere(core, &promised, wants, &result);
     } else if (!result.is_fit && !core->is_brief && !result.is_promised) {
         explain_no_domain(core, &promised, wants, &result);
+    }
+    if (!result.is_fit && core->asked_is_too_hard) {
+        const struct pod_set *set = wants->items[result.short_set].demand.set;
+        result.ask_trouble = ask_is_too_hard(core, set);
+        result.ask_reason = REASON_NODE_SHAPE;
     }
     if (!result.is_fit && !core->is_brief) {
         explain_short(core, &promised, wants, &result);

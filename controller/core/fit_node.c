@@ -2,6 +2,7 @@
  *
  * A plan is a what-if: what is planned on a node or of a device counts only while its epoch is
  * core.plan_epoch, so that a new plan costs one increment. */
+#include "ask.h"
 #include "shadow.h"
 #include "topology.h"
 
@@ -180,7 +181,7 @@ int64_t node_free_devices(struct core *core, struct device_profile *profile,
         if (match == MATCH_FAILED) {
             return INT64_MIN;
         }
-        free += match == MATCH_YES && device_is_free(core, device) ? 1 : 0;
+        free += match == MATCH_YES && device_is_open(core, device) ? 1 : 0;
     }
     return free;
 }
@@ -248,7 +249,7 @@ bool node_place_claim(struct core *core, const struct shared_claim_demand *claim
 {
     node_open_plan(core, node);
     node_touch(core, node);
-    return take_all(core, claim->requests, claim->request_count, node);
+    return claim->ask == NULL || node_place_asked_once(core, claim->ask, node);
 }
 
 bool node_place_claims(struct core *core, const struct pod_demand *demand, struct node_state *node)
@@ -273,8 +274,8 @@ bool demand_has_new_claims(const struct pod_demand *demand)
 }
 
 /* Pods that could go there by cpu, memory, pods and the like. */
-static int64_t node_plain_slots(const struct core *core, const struct pod_demand *demand,
-                                const struct node_state *node, int64_t want)
+int64_t node_plain_slots(const struct core *core, const struct pod_demand *demand,
+                         const struct node_state *node, int64_t want)
 {
     i128 slots = node_room(core, node, STR(RESOURCE_PODS));
     const struct vector *per_pod = &pod_set_on(demand->set, node)->per_pod;
@@ -307,6 +308,39 @@ void node_plan_pods(struct core *core, struct node_state *node, const struct pod
     vector_add(&node->planned, resource_find(core, STR(RESOURCE_PODS)), count);
 }
 
+/* The set, as its pods are on that node, asks for nothing but so many devices. */
+static int64_t node_place_counted(struct core *core, const struct pod_set *set,
+                                  struct node_state *node, int64_t want, bool is_untouched)
+{
+    bool is_exact;
+    int64_t slots = node_safe_device_slots(core, set, node, &is_exact);
+    bool is_alone = set->ask != NULL && !core->plan_is_contested && !set->has_extended;
+    if (slots < want && !is_exact && is_alone) {
+        return node_place_asked(core, set->ask, node, want);
+    }
+    if (slots == 0 && is_untouched) {
+        slots = 1; /* for one pod kube-scheduler finds any way that there is */
+    }
+    slots = slots < want ? slots : want;
+    int64_t taken = 0;
+    while (taken < slots && take_all(core, set->devices, set->device_count, node)) {
+        taken++;
+    }
+    return taken;
+}
+
+static int64_t node_place_devices(struct core *core, const struct pod_set *set,
+                                  struct node_state *node, int64_t want, bool is_untouched)
+{
+    if (has_failing_selector(core, set, node)) {
+        return 0; /* kube-scheduler gives up on it, too */
+    }
+    if (!ask_is_special(set->ask)) {
+        return node_place_counted(core, set, node, want, is_untouched);
+    }
+    return core->plan_is_contested ? 0 : node_place_asked(core, set->ask, node, want);
+}
+
 int64_t node_place(struct core *core, const struct pod_demand *demand, struct node_state *node,
                    int64_t want)
 {
@@ -318,20 +352,8 @@ int64_t node_place(struct core *core, const struct pod_demand *demand, struct no
     if (extended_is_refused(demand->set, node)) {
         return 0;
     }
-    if (set->device_count > 0 && slots > 0) {
-        if (has_failing_selector(core, set, node)) {
-            return 0; /* kube-scheduler gives up on the node, too */
-        }
-        int64_t taken = 0;
-        int64_t safe = node_safe_device_slots(core, set, node);
-        if (safe == 0 && is_untouched) {
-            safe = 1; /* for one pod kube-scheduler finds any way that there is */
-        }
-        slots = safe < slots ? safe : slots;
-        while (taken < slots && take_all(core, set->devices, set->device_count, node)) {
-            taken++;
-        }
-        slots = taken;
+    if ((set->device_count > 0 || set->ask != NULL) && slots > 0) {
+        slots = node_place_devices(core, set, node, slots, is_untouched);
     }
     if (slots > 0) {
         node_plan_pods(core, node, set, slots);
@@ -350,7 +372,10 @@ bool fit_could_hold_one(struct core *core, const struct pod_demand *demand)
             holds = vector_get(&node->capacity, set->per_pod.items[i].resource) >=
                     set->per_pod.items[i].value;
         }
-        for (uint32_t i = 0; i < set->device_count && holds; i++) {
+        if (holds && ask_is_special(set->ask)) {
+            holds = node_could_serve(core, set->ask, node);
+        }
+        for (uint32_t i = 0; i < set->device_count && holds && !ask_is_special(set->ask); i++) {
             holds =
                 node_count_devices(core, set->devices[i].profile, node) >= set->devices[i].count;
         }

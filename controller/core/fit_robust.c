@@ -4,6 +4,7 @@
  * or between the candidate's pods. So each of the crowds has to find its places even if all pods of
  * all the others land where it hurts most. Where that can't be said, the candidate waits until they
  * are bound, which is a matter of moments. */
+#include "ask.h"
 #include "reach.h"
 #include "shadow.h"
 #include "topology.h"
@@ -94,7 +95,9 @@ static int64_t devices_taken(struct core *core, const struct pod_demand *other,
             !share_a_device(core, theirs->profile, mine->profile, &is_by_counters)) {
             continue;
         }
-        if (is_by_counters) {
+        bool is_special = mine->is_special || theirs->is_special || theirs->is_alternative ||
+                          mine->is_alternative || profile_has_shareable(core, mine->profile);
+        if (is_by_counters || is_special) {
             return -1;
         }
         taken = sat_add(taken, theirs->count);
@@ -198,7 +201,10 @@ static bool are_after_one_claim(struct core *core, const struct pod_demand *a,
 /* Sets of different shapes may differ by their queue, namespace or size alone. */
 static bool is_same_set(const struct pod_set *a, const struct pod_set *b)
 {
-    if (!vector_equal(&a->per_pod, &b->per_pod) || a->device_count != b->device_count) {
+    if (!vector_equal(&a->per_pod, &b->per_pod) || !ask_equal(a->ask, b->ask)) {
+        return false;
+    }
+    if (a->device_count != b->device_count) {
         return false;
     }
     for (uint32_t i = 0; i < a->device_count; i++) {
@@ -281,6 +287,29 @@ static int64_t places_beside_all(struct core *core, const struct crowd_list *lis
     return fit_place(core, mine, list->items[i].pods);
 }
 
+/* What the others can cost a crowd. */
+struct weighed {
+    int64_t needed;    /* places, so that it has its own whatever they do */
+    bool is_unknown;   /* no saying */
+    bool is_contested; /* some are after the same devices */
+};
+
+static void weigh_other(struct core *core, const struct crowd *mine, const struct crowd *other,
+                        struct weighed *weighed)
+{
+    bool is_alike = fit_is_alike(&other->demand, &mine->demand);
+    int64_t loss = is_alike ? 1 : worst_loss(core, &other->demand, &mine->demand);
+    bool takes = !is_alike && may_take_devices(core, &other->demand, &mine->demand);
+    weighed->is_unknown = weighed->is_unknown || loss == LOSS_UNKNOWN;
+    weighed->is_contested = weighed->is_contested || takes;
+    int64_t before = sat_mul(loss, other->pods);
+    if (shadow_now(core) != NULL && loss != LOSS_UNKNOWN) {
+        int64_t by_devices = worst_device_loss(core, &other->demand, &mine->demand);
+        before = shadow_worst_cost(core, mine, other, loss, by_devices);
+    }
+    weighed->needed = sat_add(weighed->needed, before);
+}
+
 /* Whether crowd `i` finds its places though all the others land where it hurts most. */
 static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i)
 {
@@ -288,28 +317,21 @@ static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i
     /* Pods above min-count may have no place anyhow: there is nothing that others could take. */
     fit_plan_new(core);
     int64_t own = fit_place(core, &mine->demand, mine->pods);
-    int64_t needed = own;
-    bool is_unknown = false;
+    struct weighed weighed = {.needed = own};
     for (uint32_t j = 0; j < list->count; j++) {
         if (j == i || own == 0) {
             continue;
         }
-        const struct crowd *other = &list->items[j];
-        if (are_after_one_claim(core, &mine->demand, &other->demand)) {
+        if (are_after_one_claim(core, &mine->demand, &list->items[j].demand)) {
             return false;
         }
-        bool is_alike = fit_is_alike(&other->demand, &mine->demand);
-        int64_t loss = is_alike ? 1 : worst_loss(core, &other->demand, &mine->demand);
-        is_unknown = is_unknown || loss == LOSS_UNKNOWN;
-        int64_t before = sat_mul(loss, other->pods);
-        if (shadow_now(core) != NULL && loss != LOSS_UNKNOWN) {
-            int64_t by_devices = worst_device_loss(core, &other->demand, &mine->demand);
-            before = shadow_worst_cost(core, mine, other, loss, by_devices);
-        }
-        needed = sat_add(needed, before);
+        weigh_other(core, mine, &list->items[j], &weighed);
     }
     fit_plan_new(core);
-    if (!is_unknown && fit_place(core, &mine->demand, needed) >= needed) {
+    core->plan_is_contested = weighed.is_contested;
+    int64_t placed = weighed.is_unknown ? 0 : fit_place(core, &mine->demand, weighed.needed);
+    core->plan_is_contested = false;
+    if (!weighed.is_unknown && placed >= weighed.needed) {
         return true;
     }
     return places_beside_all(core, list, i) >= own;

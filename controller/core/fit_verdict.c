@@ -1,4 +1,5 @@
 /* fit_verdict.c - the sentence for a gang that has quota, and no room. */
+#include "ask.h"
 #include "topology.h"
 
 static struct verdict say(enum reason reason, struct str message)
@@ -103,6 +104,14 @@ static struct verdict misshapen(struct core *core, const struct pod_set *set,
                                 const struct fit_result *fit)
 {
     struct arena *arena = &core->scratch;
+    if (fit->is_asked_special && fit->asked_placed < set->size.min_count) {
+        return say(REASON_DEVICES_EXHAUSTED,
+                   arena_format(arena,
+                                "the free devices are enough for %lld of %lld pods with " STR_FMT
+                                " (" STR_FMT ")",
+                                (long long)fit->asked_placed, (long long)set->size.min_count,
+                                STR_ARG(ask_names(core, set)), STR_ARG(nodes_text(arena, fit))));
+    }
     if (!str_is_set(fit->apart)) {
         return say(REASON_NODE_SHAPE,
                    arena_format(arena,
@@ -190,6 +199,9 @@ static struct verdict lacking_verdict(struct core *core, const struct pod_set *s
 static struct verdict nearest_verdict(struct core *core, const struct pod_set *set,
                                       const struct fit_result *fit)
 {
+    if (str_is_set(fit->ask_trouble)) {
+        return say(fit->ask_reason, fit->ask_trouble);
+    }
     if (str_is_set(fit->claim_trouble)) {
         return say(fit->is_claim_ill ? REASON_DEVICES_UNHEALTHY : REASON_RESERVED_FOR_OTHER,
                    fit->claim_trouble);

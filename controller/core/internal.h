@@ -170,13 +170,15 @@ int64_t node_rest_end_ms(const struct core *core, const struct resource_flavor *
 
 void slice_apply(struct core *core, const struct resource_slice *object);
 void slice_deleted(struct core *core, const struct resource_slice *object);
-/* A claim's allocation names that key, or doesn't any more. */
-void device_set_used(struct core *core, struct str key, bool is_used);
+/* What the claims' allocations take of that key has changed; NULL: nothing any more. */
+void device_set_used(struct core *core, struct str key, struct used_device *used);
 /* Free for the plan of core.plan_epoch: unused, its counters suffice. Whether a request may have
  * it is asked of profile_match(). */
 bool device_is_free(const struct core *core, const struct device_state *device);
-/* A what-if frees it, or takes that back. */
-void device_set_freed(struct core *core, struct str key, bool is_freed);
+/* Free, or it may be allocated several times and nobody has it as a whole. */
+bool device_is_open(const struct core *core, const struct device_state *device);
+/* A what-if frees what the allocation takes of it, or takes that back. */
+void device_set_freed(struct core *core, const struct allocation_result *result, bool is_freed);
 void device_plan(struct core *core, struct device_state *device);
 void device_unplan(struct core *core, struct device_state *device);
 void devices_free(struct core *core);
@@ -187,6 +189,10 @@ void claim_drop(struct core *core, struct claim_state *claim);
 void claim_apply(struct core *core, const struct resource_claim *object);
 void claim_deleted(struct core *core, const struct resource_claim *object);
 bool claim_is_allocated(const struct claim_state *claim);
+/* Whether what the allocation names is in use by it: admin access uses nothing. */
+bool allocation_is_use(const struct allocation_result *result);
+/* "driver/pool/device"; in the scratch arena. */
+struct str allocation_key(struct core *core, const struct allocation_result *result);
 void claims_free(struct core *core);
 /* The profile for one request, counted in `users`; profile->problem tells why it can't be judged.
  */

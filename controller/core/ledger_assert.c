@@ -80,7 +80,7 @@ void ledger_assert(const struct core *core)
         if (device != NULL) {
             struct used_device *used = NULL;
             HASH_FIND(hh, core->used_devices, device->key.ptr, (unsigned)device->key.len, used);
-            assert(device->is_used == (used != NULL));
+            assert(device->is_used == (used != NULL) && device->used == used);
         }
     }
 }

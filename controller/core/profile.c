@@ -1,5 +1,6 @@
 /* profile.c - which devices a claim's request could take: its class's selectors and its own, each
  * device judged once. */
+#include "ask.h"
 #include "internal.h"
 
 #include <string.h>
@@ -38,6 +39,7 @@ static void profile_clear(struct device_profile *profile)
     profile->program_count = 0;
     str_drop(&profile->problem);
     profile->problem_reason = REASON_NONE;
+    profile->looked_at = 0;
     if (profile->matches != NULL) {
         memset(profile->matches, MATCH_UNKNOWN, profile->match_capacity);
     }
@@ -190,19 +192,11 @@ void profile_drop(struct core *core, struct device_profile *profile)
 
 static bool pod_set_uses_class(const struct pod_set *set, struct str class_name)
 {
-    for (uint32_t i = 0; i < set->device_count; i++) {
-        if (str_eq(set->devices[i].profile->class_name, class_name)) {
-            return true;
-        }
+    bool is_used = ask_uses_class(set->ask, class_name);
+    for (uint32_t i = 0; i < set->claim_count && !is_used; i++) {
+        is_used = ask_uses_class(set->claims[i].ask, class_name);
     }
-    for (uint32_t i = 0; i < set->claim_count; i++) {
-        for (uint32_t j = 0; j < set->claims[i].request_count; j++) {
-            if (str_eq(set->claims[i].requests[j].profile->class_name, class_name)) {
-                return true;
-            }
-        }
-    }
-    return false;
+    return is_used;
 }
 
 void profiles_class_changed(struct core *core, struct str class_name)
@@ -282,6 +276,39 @@ bool profile_selects(struct core *core, struct device_profile *profile,
 {
     enum match match = profile_match(core, profile, device);
     return match == MATCH_YES || match == MATCH_OUT;
+}
+
+/* Looks at all devices, once per change of them. */
+static void profile_look(struct core *core, struct device_profile *profile)
+{
+    if (profile->looked_at == core->device_changes) {
+        return;
+    }
+    profile->looked_at = core->device_changes;
+    profile->is_failing = false;
+    profile->has_shareable = false;
+    for (uint32_t slot = 0; slot < core->device_slots; slot++) {
+        const struct device_state *device = core->devices[slot];
+        if (device != NULL) {
+            bool is_failing = profile_match(core, profile, device) == MATCH_FAILED;
+            profile->is_failing = profile->is_failing || is_failing;
+            profile->has_shareable =
+                profile->has_shareable ||
+                (device->is_shareable && profile_selects(core, profile, device));
+        }
+    }
+}
+
+bool profile_is_failing(struct core *core, struct device_profile *profile)
+{
+    profile_look(core, profile);
+    return profile->is_failing;
+}
+
+bool profile_has_shareable(struct core *core, struct device_profile *profile)
+{
+    profile_look(core, profile);
+    return profile->has_shareable;
 }
 
 struct str profile_failure(struct core *core, struct device_profile *profile)

@@ -121,7 +121,7 @@ static int64_t leaf_value(struct core *core, const struct reach *reach,
     for (struct device_state *device = node->devices; device != NULL;
          device = device->next_on_node) {
         free += profile_match(core, column->profile, device) == MATCH_YES &&
-                        device_is_free(core, device)
+                        device_is_open(core, device)
                     ? 1
                     : 0;
     }
@@ -373,8 +373,10 @@ void reach_find_needs(struct core *core, struct reach *reach, const struct pod_d
     const struct pod_set *set = demand->set;
     *ret_needs = (struct reach_needs){.count = 0};
     for (uint32_t i = 0; i < set->device_count; i++) {
-        add_need(core, reach, set->devices[i].resource, set->devices[i].profile,
-                 set->devices[i].count, ret_needs);
+        if (!set->devices[i].is_alternative) {
+            add_need(core, reach, set->devices[i].resource, set->devices[i].profile,
+                     set->devices[i].count, ret_needs);
+        }
     }
     for (uint32_t i = 0; i < set->per_pod.count; i++) {
         add_need(core, reach, set->per_pod.items[i].resource, NULL,

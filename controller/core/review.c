@@ -49,7 +49,7 @@ static void charges_of_set(const struct core *core, const struct record_pod_set 
                    i128_clamp(set->per_pod.items[i].value));
     }
     for (uint32_t i = 0; i < set->device_count; i++) {
-        add_charge(core, list, record, demand_asked(&set->devices[i]), set->devices[i].count);
+        add_charge(core, list, record, demand_asked(&set->devices[i]), set->devices[i].charged);
     }
     add_charge(core, list, record, STR(RESOURCE_PODS), 1);
 }
@@ -68,7 +68,7 @@ static void adopt_claim(struct core *core, const struct record_pod_set *record,
     charge->charges.items = ARENA_ARRAY(&core->scratch, struct charge, claim->request_count + 1);
     for (uint32_t i = 0; i < claim->request_count; i++) {
         add_charge(core, &charge->charges, record, claim->requests[i].profile->class_name,
-                   claim->requests[i].count);
+                   claim->requests[i].charged);
     }
 }
 

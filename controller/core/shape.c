@@ -1,4 +1,5 @@
 /* shape.c - gangs of a queue that ask the same share one shape, and are judged once. */
+#include "ask.h"
 #include "preempt.h"
 #include "wait.h"
 
@@ -95,8 +96,12 @@ static void pod_set_clear(struct core *core, struct pod_set *set)
     demands_drop(core, set->devices, set->device_count);
     set->devices = NULL;
     set->device_count = 0;
+    set->has_extended = false;
+    ask_free(core, set->ask);
+    set->ask = NULL;
     for (uint32_t i = 0; i < set->claim_count; i++) {
         demands_drop(core, set->claims[i].requests, set->claims[i].request_count);
+        ask_free(core, set->claims[i].ask);
         claim_drop(core, set->claims[i].claim);
     }
     mem_free(set->claims);
@@ -184,81 +189,6 @@ void shape_break(struct shape *shape, enum reason reason, struct str message)
     }
 }
 
-/* What the first version doesn't count is an explained wait, never a silent zero. */
-static const char *request_unsupported(const struct device_request *request)
-{
-    const struct device_request_exact *exact = request->exactly;
-    if (exact == NULL) {
-        return request->first_available.count > 0 ? "firstAvailable" : "no `exactly`";
-    }
-    if (str_is_set(exact->allocation_mode) && !str_eq_c(exact->allocation_mode, "ExactCount")) {
-        return "allocationMode other than ExactCount";
-    }
-    if (exact->admin_access.is_set && exact->admin_access.value) {
-        return "adminAccess";
-    }
-    if (exact->capacity != NULL && exact->capacity->requests.count > 0) {
-        return "capacity requests";
-    }
-    return NULL;
-}
-
-static int64_t request_count(const struct device_request_exact *exact)
-{
-    return exact->count.is_set ? exact->count.value : 1;
-}
-
-static void shape_add_demand(struct core *core, struct shape *shape,
-                             const struct device_request *request, struct str where,
-                             struct device_demand **demands, uint32_t *count)
-{
-    const char *unsupported = request_unsupported(request);
-    if (unsupported != NULL) {
-        shape_break(shape, REASON_NEVER_FITS,
-                    arena_format(&core->scratch,
-                                 STR_FMT ": request " STR_FMT
-                                         " uses %s, which Tallyman doesn't count yet; it would "
-                                         "start with plain `exactly` requests",
-                                 STR_ARG(where), STR_ARG(request->name), unsupported));
-        return;
-    }
-    int64_t asked = request_count(request->exactly);
-    if (asked <= 0) {
-        shape_break(shape, REASON_INVALID,
-                    arena_format(&core->scratch,
-                                 STR_FMT ": request " STR_FMT
-                                         ": exactly.count is %lld; it must be 1 or more",
-                                 STR_ARG(where), STR_ARG(request->name), (long long)asked));
-        return;
-    }
-    struct device_profile *profile = profile_use(core, request->exactly);
-    *demands = mem_realloc(*demands, (*count + 1) * sizeof(**demands));
-    (*demands)[(*count)++] = (struct device_demand){.profile = profile, .count = asked};
-    if (str_is_set(profile->problem)) {
-        shape_break(shape, profile->problem_reason,
-                    arena_format(&core->scratch, STR_FMT ": request " STR_FMT ": " STR_FMT,
-                                 STR_ARG(where), STR_ARG(request->name),
-                                 STR_ARG(profile->problem)));
-    }
-}
-
-static void shape_add_requests(struct core *core, struct shape *shape,
-                               const struct device_claim *claim, struct str where,
-                               struct device_demand **demands, uint32_t *count)
-{
-    if (claim->constraints.count > 0) {
-        shape_break(shape, REASON_NEVER_FITS,
-                    arena_format(&core->scratch,
-                                 STR_FMT " has constraints between its devices, which Tallyman "
-                                         "doesn't judge yet; it would start without them",
-                                 STR_ARG(where)));
-        return;
-    }
-    for (uint32_t i = 0; i < claim->requests.count; i++) {
-        shape_add_demand(core, shape, &claim->requests.items[i], where, demands, count);
-    }
-}
-
 static void pod_set_add_template(struct core *core, struct pod_set *set, struct str name)
 {
     struct str key = key_join(&core->scratch, set->shape->namespace_name, name);
@@ -270,14 +200,17 @@ static void pod_set_add_template(struct core *core, struct pod_set *set, struct 
                     arena_format(&core->scratch, STR_FMT " doesn't exist", STR_ARG(where)));
         return;
     }
-    shape_add_requests(core, set->shape, &template->spec.spec.devices, where, &set->devices,
-                       &set->device_count);
+    ask_add_claim(core, set->shape, &template->spec.spec.devices, where, &set->ask, &set->devices,
+                  &set->device_count);
 }
 
 static void pod_set_add_claim(struct core *core, struct pod_set *set, struct str name)
 {
     struct str key = key_join(&core->scratch, set->shape->namespace_name, name);
     struct str where = arena_format(&core->scratch, "ResourceClaim " STR_FMT, STR_ARG(key));
+    if (pod_set_names_claim(set, key)) {
+        return; /* twice under two names is one claim */
+    }
     set->claims = mem_realloc(set->claims, (set->claim_count + 1) * sizeof(*set->claims));
     struct shared_claim_demand *demand = &set->claims[set->claim_count++];
     *demand = (struct shared_claim_demand){.claim = claim_get(core, key)};
@@ -287,8 +220,8 @@ static void pod_set_add_claim(struct core *core, struct pod_set *set, struct str
                     arena_format(&core->scratch, STR_FMT " doesn't exist", STR_ARG(where)));
         return;
     }
-    shape_add_requests(core, set->shape, &demand->claim->object->spec.devices, where,
-                       &demand->requests, &demand->request_count);
+    ask_add_claim(core, set->shape, &demand->claim->object->spec.devices, where, &demand->ask,
+                  &demand->requests, &demand->request_count);
     if (set->size.pods > CLAIM_SHARERS_MAX) {
         shape_break(set->shape, REASON_INVALID,
                     arena_format(&core->scratch,
@@ -453,6 +386,15 @@ static void pod_set_resolve(struct core *core, struct pod_set *set)
         } else if (!str_is_empty(claims->items[i].resource_claim_name)) {
             pod_set_add_claim(core, set, claims->items[i].resource_claim_name);
         }
+    }
+    if (set->has_extended && ask_is_special(set->ask)) {
+        shape_break(
+            set->shape, REASON_NEVER_FITS,
+            arena_format(&core->scratch,
+                         "asks for extended resources that DeviceClasses serve beside " STR_FMT
+                         ", whose requests aren't just so many devices; Tallyman "
+                         "doesn't judge both together, it would start with one of them",
+                         STR_ARG(ask_names(core, set))));
     }
     pod_set_make_variants(core, set);
 }

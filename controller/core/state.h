@@ -108,19 +108,6 @@ struct named_object {
 
 /* -- gangs ------------------------------------------------------------------------------------ */
 
-struct device_demand {
-    struct device_profile *profile; /* counted in its `users` */
-    int64_t count;                  /* devices per pod, or per claim */
-    struct str resource; /* borrowed from core.resource_names; the extended resource by which it is
-                            asked for, see extended.h; absent: by a claim */
-};
-
-struct shared_claim_demand {
-    struct claim_state *claim; /* borrowed from core.claims */
-    struct device_demand *requests;
-    uint32_t request_count;
-};
-
 enum wait_bits {
     WAIT_QUOTA = 1 << 0,   /* for a release in the queue's cells, or an edit of the Queue */
     WAIT_CLUSTER = 1 << 1, /* for room on nodes, devices or claims */
@@ -156,7 +143,9 @@ struct pod_set {
     struct toleration_list tolerations; /* owned array; the spec's and the runtime class's */
     struct device_demand *devices;      /* per pod, by claim template or extended resource */
     uint32_t device_count;
-    struct pod_set *variants;           /* owned; see pod_set_on(); NULL: the same on all nodes */
+    bool has_extended;        /* some of the devices are extended resources */
+    struct pod_set *variants; /* owned; see pod_set_on(); NULL: the same on all nodes */
+    struct device_ask *ask;   /* owned; the same as the allocator sees it, NULL: no devices */
     struct shared_claim_demand *claims; /* named claims */
     uint32_t claim_count;
 };
@@ -463,6 +452,9 @@ struct core {
     uint64_t topology_serial;
     uint64_t object_changed_at; /* the last change of a Node or of its list of devices */
     uint32_t apart_pods;        /* pods with a required podAntiAffinity */
+    bool asked_is_too_hard;     /* a search for devices had to be given up */
+    bool plan_is_contested;     /* devices are counted as others could take them, too */
+    uint64_t device_changes;    /* counts devices that come */
     bool plan_stays_local;      /* the plan leaves out devices that no node owns */
     bool is_what_if;
     uint32_t level_cap;        /* fewer pods of a partial gang before borrowing from further up */

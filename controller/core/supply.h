@@ -132,6 +132,10 @@ struct counter_state {
     uint64_t plan_epoch;
     i128 freed; /* by the what-if of freed_epoch */
     uint64_t freed_epoch;
+    const struct node_state *node; /* of the devices that draw on it; NULL: of no one node */
+    bool has_node;                 /* node is valid */
+    bool is_spread;                /* these are of several nodes */
+    i128 pending; /* by the search of fit_allocate.c that is going on; 0 outside of it */
 };
 
 struct counter_use {
@@ -148,6 +152,14 @@ struct pool_state {
     struct slice_state *slices;
     struct device_state *devices; /* of the newest complete generation; list by next_in_pool */
     const char *problem;          /* static; why it gives no devices, NULL: it does */
+    bool has_binding_conditions;  /* some of its devices have */
+};
+
+/* Of one capacity of a device that may be allocated several times, beyond what is in use; valid
+ * while the device's epochs are the core's. */
+struct share_state {
+    i128 planned;
+    i128 freed;
 };
 
 /* One device that may be allocated. */
@@ -165,14 +177,20 @@ struct device_state {
     struct pool_state *pool;
     struct counter_use *counters; /* owned */
     uint32_t counter_count;
-    bool is_used;         /* some claim's allocation names it */
-    bool is_tainted;      /* NoSchedule or NoExecute, by its slice or by a rule */
-    bool is_evicting;     /* NoExecute */
-    bool is_resting;      /* in quarantine, or reported Unhealthy: see ailment.c */
-    bool is_ailing;       /* some or all requests can't have it */
-    bool is_uncountable;  /* names a counter that its pool doesn't have */
-    uint64_t plan_epoch;  /* taken by the plan of that epoch */
-    uint64_t freed_epoch; /* freed by the what-if of that epoch */
+    bool is_used;               /* some claim's allocation names it */
+    bool is_shareable;          /* it may be allocated several times, as its capacities allow */
+    struct used_device *used;   /* borrowed; NULL: nobody has it */
+    struct share_state *shares; /* owned; by capacity; NULL: it isn't shareable */
+    uint32_t planned_shares;    /* valid while shares_epoch is the core's plan_epoch */
+    uint64_t shares_epoch;
+    uint32_t freed_shares; /* valid while freed_epoch is the core's */
+    bool is_tainted;       /* NoSchedule or NoExecute, by its slice or by a rule */
+    bool is_evicting;      /* NoExecute */
+    bool is_resting;       /* in quarantine, or reported Unhealthy: see ailment.c */
+    bool is_ailing;        /* some or all requests can't have it */
+    bool is_uncountable;   /* draws less than nothing on a counter */
+    uint64_t plan_epoch;   /* taken by the plan of that epoch */
+    uint64_t freed_epoch;  /* freed by the what-if of that epoch, wholly or shares of it */
 };
 
 RB_HEAD(device_tree, device_state);
@@ -182,7 +200,15 @@ RB_HEAD(ailing_tree, device_state);
 struct used_device {
     struct str key; /* owned */
     UT_hash_handle hh;
-    uint32_t claims; /* allocations that name it; > 0 */
+    uint32_t claims;             /* allocations that name it; > 0 */
+    uint32_t shares;             /* of these, with a share of their own */
+    struct used_capacity *items; /* owned; what the shares take */
+    uint32_t count;
+};
+
+struct used_capacity {
+    struct str name; /* owned */
+    i128 amount;     /* billionths */
 };
 
 struct taint_rule {
@@ -196,6 +222,7 @@ struct claim_state {
     UT_hash_handle hh;
     struct resource_claim *object; /* owned clone; NULL: only Jobs name it */
     uint32_t users;                /* shapes that name it; kept while there are any */
+    uint64_t freed_epoch;          /* the what-if of that epoch has freed its devices */
 };
 
 /* What one request of a claim asks: a class, its own selectors and its tolerations, shared by all
@@ -211,9 +238,34 @@ struct device_profile {
     enum reason problem_reason;
     struct cel_program **programs; /* the class's, then the request's; owned */
     uint32_t program_count;
-    uint8_t *matches; /* by slot; enum match */
-    bool has_failed;  /* on some device, which may be gone by now */
+    uint8_t *matches;   /* by slot; enum match */
+    bool has_failed;    /* on some device, which may be gone by now */
+    bool is_failing;    /* the next three are valid while looked_at is core.device_changes */
+    bool has_shareable; /* a device that matches may be allocated several times */
+    uint64_t looked_at;
     uint32_t match_capacity;
+};
+
+/* -- what gangs ask for of devices ------------------------------------------------------------- */
+
+struct device_ask;
+
+/* Devices of one request, or of one of its alternatives. */
+struct device_demand {
+    struct device_profile *profile; /* counted in its `users` */
+    int64_t count;                  /* devices per pod, or per claim; of all: at least one */
+    int64_t charged; /* to the quota; of alternatives only the most per class is more than 0 */
+    bool is_alternative;
+    bool is_special; /* not just so many devices: all, a part of each, or tied by a constraint */
+    struct str resource; /* borrowed from core.resource_names; the extended resource by which it is
+                            asked for, see extended.h; absent: by a claim */
+};
+
+struct shared_claim_demand {
+    struct claim_state *claim; /* borrowed from core.claims */
+    struct device_demand *requests;
+    uint32_t request_count;
+    struct device_ask *ask; /* owned; its one claim, NULL: the shape is broken */
 };
 
 /* -- reach.c: what has changed on nodes ---------------------------------------------------------

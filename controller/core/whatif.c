@@ -71,20 +71,23 @@ static bool is_only_of(const struct core *core, const struct claim_state *claim,
     return consumers->count > 0;
 }
 
+/* Several pods may have one claim. */
 static void claim_without(struct core *core, const struct gang *gang, struct str key, bool is_out)
 {
     struct claim_state *claim = NULL;
     HASH_FIND(hh, core->claims, key.ptr, (unsigned)key.len, claim);
-    if (claim == NULL || !claim_is_allocated(claim) || !is_only_of(core, claim, gang)) {
+    bool was_out = claim != NULL && claim->freed_epoch == core->what_if_epoch;
+    if (claim == NULL || was_out == is_out || !claim_is_allocated(claim) ||
+        !is_only_of(core, claim, gang)) {
         return;
     }
+    claim->freed_epoch = is_out ? core->what_if_epoch : 0;
     const struct allocation_result_list *results =
         &claim->object->status.allocation->devices.results;
     for (uint32_t i = 0; i < results->count; i++) {
-        struct str pool =
-            key_join(&core->scratch, results->items[i].driver, results->items[i].pool);
-        struct str device = key_join(&core->scratch, pool, results->items[i].device);
-        device_set_freed(core, device, is_out);
+        if (allocation_is_use(&results->items[i])) {
+            device_set_freed(core, &results->items[i], is_out);
+        }
     }
 }
 

@@ -388,18 +388,18 @@ static void selector_that_cannot_be_evaluated_is_an_explained_wait(void **state)
     expect_state(s, "a", "Admitted");
 }
 
-static void what_is_not_counted_yet_is_an_explained_wait(void **state)
+static void what_nobody_could_allocate_is_an_explained_wait(void **state)
 {
     struct scenario *s = *state;
     given_gpus(s, "n1", "g0");
     given_queue(s, "q", "gpu.example.com=9");
     given_json(s, KIND_RESOURCE_CLAIM_TEMPLATE,
-               "{\"metadata\":{\"name\":\"admin\"},\"spec\":{\"spec\":{\"devices\":{\"requests\":[{"
-               "\"name\":\"r\",\"exactly\":{\"deviceClassName\":\"gpu.example.com\","
-               "\"adminAccess\":true}}]}}}}");
-    given_job(s, "a", "q", "pods=1 template=admin");
+               "{\"metadata\":{\"name\":\"odd\"},\"spec\":{\"spec\":{\"devices\":{\"requests\":[{"
+               "\"name\":\"r\",\"exactly\":{\"deviceClassName\":\"gpu.example.com\"}}],"
+               "\"constraints\":[{\"requests\":[\"r\"]}]}}}}");
+    given_job(s, "a", "q", "pods=1 template=odd");
     expect_state(s, "a", "Pending NeverFits");
-    expect_message(s, "a", "adminAccess");
+    expect_message(s, "a", "constraints[0] has neither matchAttribute nor distinctAttribute");
 }
 
 /* -- what is named and isn't there --------------------------------------------------------------
@@ -459,7 +459,7 @@ int main(void)
         scenario_test(tainted_device_is_no_capacity),
         scenario_test(full_card_and_its_partitions_exclude_each_other),
         scenario_test(selector_that_cannot_be_evaluated_is_an_explained_wait),
-        scenario_test(what_is_not_counted_yet_is_an_explained_wait),
+        scenario_test(what_nobody_could_allocate_is_an_explained_wait),
         scenario_test(missing_objects_are_named_and_their_creation_wakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

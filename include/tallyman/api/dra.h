@@ -43,9 +43,23 @@ struct device_attribute_map {
     uint32_t count;
 };
 
+struct capacity_range {
+    struct opt_quantity min;
+    struct opt_quantity max;
+    struct opt_quantity step;
+};
+
+/* How much of a capacity one share of the device may take. */
+struct capacity_request_policy {
+    struct opt_quantity default_value;
+    struct str_list valid_values; /* quantities, ascending */
+    struct capacity_range *valid_range;
+};
+
 struct device_capacity {
     struct str key;
     struct opt_quantity value;
+    struct capacity_request_policy *request_policy;
 };
 
 struct device_capacity_map {
@@ -182,8 +196,9 @@ struct allocation_result {
     struct str pool;
     struct str device;
     struct opt_bool admin_access;
-    struct str share_id;
+    struct str share_id;                /* of a device that may be allocated several times */
     struct toleration_list tolerations; /* of the request that it was allocated for */
+    struct resource_list consumed_capacity;
 };
 
 struct allocation_result_list {

@@ -58,6 +58,7 @@ struct object {
 };
 
 extern const struct schema pod_spec_schema;
+extern const struct schema device_claim_schema;
 extern const struct schema admission_record_schema;
 extern const struct schema suspended_record_schema;
 extern const struct schema request_record_schema;

@@ -55,7 +55,10 @@
 #define ADVICE_COMMAND_MAX_BYTES       512
 #define RESOURCE_NAMES_MAX             4096
 #define POD_SETS_MAX                   16
-#define CLAIM_SHARERS_MAX              256 /* Kubernetes: ResourceClaim.status.reservedFor */
+#define CLAIM_SHARERS_MAX              256   /* Kubernetes: ResourceClaim.status.reservedFor */
+#define CLAIM_DEVICES_MAX              32    /* Kubernetes: allocation results of a claim */
+#define ALLOCATE_STEPS_MAX             20000 /* of the search for devices on one node */
+#define CLAIM_CONSTRAINTS_MAX          32    /* Kubernetes: constraints of a claim */
 #define GANG_PODS_MAX                  100000
 #define EXACT_FIT_NODES_MAX            16 /* brute force up to here, the heuristic beyond */
 #define POSITION_EXACT_MAX             100

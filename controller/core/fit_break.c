@@ -1,0 +1,132 @@
+/* fit_break.c - claims on which kube-scheduler gives up, and those that can't be judged.
+ *
+ * Some errors end its search for a pod as a whole, whatever other nodes could do: a selector that
+ * fails on a device, all devices of which a constraint forbids some, a pool that is being updated
+ * where all devices are asked for, a capacity that it can't calculate with. */
+#include "ask.h"
+
+#include "internal.h"
+
+#include "tallyman/base/limits.h"
+
+struct str ask_names(struct core *core, const struct pod_set *set)
+{
+    struct text text;
+    text_init(&text, &core->scratch, 512);
+    const char *separator = "";
+    for (uint32_t c = 0; set->ask != NULL && c < set->ask->claim_count; c++) {
+        text_addf(&text, "%s" STR_FMT, separator, STR_ARG(set->ask->claims[c].where));
+        separator = ", ";
+    }
+    for (uint32_t c = 0; c < set->claim_count; c++) {
+        text_addf(&text, "%sResourceClaim " STR_FMT, separator, STR_ARG(set->claims[c].claim->key));
+        separator = ", ";
+    }
+    return text_str(&text);
+}
+
+struct str ask_is_too_hard(struct core *core, const struct pod_set *set)
+{
+    return arena_format(
+        &core->scratch,
+        "for how many pods the devices are enough can't be told: the requests of " STR_FMT
+        " could be met in too many ways, or by devices that several nodes "
+        "share; they would start with selectors that leave less choice",
+        STR_ARG(ask_names(core, set)));
+}
+
+/* Whether the allocator could give up on a claim of the ask at all. */
+static bool may_break(struct core *core, const struct device_ask *ask)
+{
+    for (uint32_t i = 0; ask != NULL && i < ask->option_count; i++) {
+        const struct ask_option *option = &ask->options[i];
+        if (option->is_all || option->object->capacity != NULL ||
+            profile_is_failing(core, option->profile)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first claim that asks for all devices, NULL: none does. */
+static const struct ask_claim *find_all(const struct device_ask *ask)
+{
+    for (uint32_t c = 0; ask->has_all && c < ask->claim_count; c++) {
+        const struct ask_claim *claim = &ask->claims[c];
+        for (uint32_t r = 0; r < claim->request_count; r++) {
+            for (uint32_t o = 0; o < claim->requests[r].option_count; o++) {
+                if (ask->options[claim->requests[r].first_option + o].is_all) {
+                    return claim;
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
+/* What it is that fails there, as far as it can be told apart. */
+static const char *break_reason(struct core *core, const struct device_ask *ask)
+{
+    for (uint32_t i = 0; i < ask->option_count; i++) {
+        if (profile_is_failing(core, ask->options[i].profile)) {
+            return "has a selector that fails on a device there";
+        }
+    }
+    return "asks for more devices than the 32 that a claim may have, for all of them though its "
+           "constraints forbid some, or for a capacity beyond what can be calculated";
+}
+
+static void tell_break(struct fit_result *result, enum reason reason, struct str sentence)
+{
+    result->ask_reason = reason;
+    result->ask_trouble = sentence;
+}
+
+static bool ask_breaks(struct core *core, const struct pod_demand *demand,
+                       const struct device_ask *ask, int64_t pods, struct fit_result *result)
+{
+    struct arena *arena = &core->scratch;
+    if (!may_break(core, ask)) {
+        return false;
+    }
+    const struct ask_claim *all = find_all(ask);
+    struct str pool = all == NULL ? STR_NONE : pools_trouble(core, arena);
+    if (all != NULL && str_is_set(pool)) {
+        tell_break(result, REASON_DEVICES_EXHAUSTED,
+                   arena_format(arena, STR_FMT " asks for all devices, and " STR_FMT,
+                                STR_ARG(all->where), STR_ARG(pool)));
+        return true;
+    }
+    struct node_state *node;
+    fit_plan_new(core);
+    RB_FOREACH (node, node_tree, &core->node_order) {
+        bool is_out = node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT;
+        int64_t here = is_out ? 0 : node_plain_slots(core, demand, node, pods);
+        if (here > 0 && node_breaks_ask(core, ask, node, here)) {
+            tell_break(
+                result, REASON_NEVER_FITS,
+                arena_format(arena,
+                             "kube-scheduler gives up on its pods when it looks at node " STR_FMT
+                             ": " STR_FMT " %s",
+                             STR_ARG(node->name), STR_ARG(ask->claims[0].where),
+                             break_reason(core, ask)));
+            return true;
+        }
+    }
+    return false;
+}
+
+bool demand_breaks(struct core *core, const struct pod_demand *demand, int64_t pods,
+                   struct fit_result *result)
+{
+    if (ask_breaks(core, demand, demand->set->ask, pods, result)) {
+        return true;
+    }
+    for (uint32_t c = 0; c < demand->set->claim_count; c++) {
+        const struct shared_claim_demand *claim = &demand->set->claims[c];
+        if (!claim_is_allocated(claim->claim) && ask_breaks(core, demand, claim->ask, 1, result)) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,233 @@
+/* fit_candidates.c - the devices that a node offers to an ask, in the order in which kube-scheduler
+ * goes through them.
+ *
+ * Since 1.36 that is by driver, pool, slice and place in the slice. Before, only the order within a
+ * slice is known; so where a request may be met from several slices they are tried in every order,
+ * which costs nothing where no request can (the usual case). */
+#include "allocate.h"
+
+#include "internal.h"
+
+#include <stdlib.h>
+
+static int driver_and_pool_compare(const struct resource_slice_spec *a,
+                                   const struct resource_slice_spec *b)
+{
+    int order = str_compare(a->driver, b->driver);
+    return order != 0 ? order : str_compare(a->pool.name, b->pool.name);
+}
+
+static int candidate_compare(const void *left, const void *right)
+{
+    const struct candidate *a = left;
+    const struct candidate *b = right;
+    const struct resource_slice *slice_a = a->device->slice;
+    const struct resource_slice *slice_b = b->device->slice;
+    bool is_last_a = a->device->pool->has_binding_conditions;
+    bool is_last_b = b->device->pool->has_binding_conditions;
+    if (is_last_a != is_last_b) {
+        return is_last_a ? 1 : -1;
+    }
+    int order = driver_and_pool_compare(&slice_a->spec, &slice_b->spec);
+    order = order != 0 ? order : str_compare(slice_a->meta.name, slice_b->meta.name);
+    if (order != 0) {
+        return order;
+    }
+    return (a->device->device > b->device->device) - (a->device->device < b->device->device);
+}
+
+static bool pool_is_overdrawn(const struct core *core, const struct pool_state *pool)
+{
+    for (uint32_t i = 0; i < pool->counter_count; i++) {
+        if (counter_drawn(core, &pool->counters[i]) > pool->counters[i].capacity) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_options(struct search *search, struct candidate *candidate)
+{
+    for (uint32_t o = 0; o < search->ask->option_count; o++) {
+        enum match match =
+            profile_match(search->core, search->ask->options[o].profile, candidate->device);
+        uint64_t bit = UINT64_C(1) << o;
+        candidate->options |= match == MATCH_YES || match == MATCH_OUT ? bit : 0;
+        candidate->out |= match == MATCH_OUT ? bit : 0;
+        candidate->failing |= match == MATCH_FAILED ? bit : 0;
+    }
+}
+
+static struct candidate candidate_read(struct search *search, struct device_state *device)
+{
+    struct core *core = search->core;
+    struct candidate candidate = {.device = device};
+    read_options(search, &candidate);
+    if (device->is_shareable) {
+        candidate.shares =
+            ARENA_ARRAY(&core->scratch, i128, device->device->capacity.count + (size_t)1);
+        candidate.has_shares = !search->is_emptied && device_has_shares(core, device);
+    }
+    candidate.is_open = search->is_emptied || device_is_unheld(core, device);
+    candidate.is_overdrawn =
+        !search->is_emptied && device->counter_count > 0 && pool_is_overdrawn(core, device->pool);
+    return candidate;
+}
+
+/* The slices in the order of their candidates, at most one more than are tried; how many. */
+static uint32_t list_slices(const struct search *search, const struct resource_slice **ret_slices)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < search->count && count <= LOOSE_SLICES_MAX; i++) {
+        const struct resource_slice *slice = search->items[i].device->slice;
+        if (count == 0 || ret_slices[count - 1] != slice) {
+            ret_slices[count++] = slice;
+        }
+    }
+    return count;
+}
+
+static bool spans_slices(const struct search *search, uint64_t option)
+{
+    const struct resource_slice *first = NULL;
+    for (uint32_t i = 0; i < search->count; i++) {
+        const struct resource_slice *slice = search->items[i].device->slice;
+        if ((search->items[i].options & option) == 0) {
+            continue;
+        }
+        if (first != NULL && slice != first) {
+            return true;
+        }
+        first = slice;
+    }
+    return false;
+}
+
+/* How many slices there are, if an option may be met from several of them. */
+static uint32_t count_loose(const struct search *search)
+{
+    const struct resource_slice *slices[LOOSE_SLICES_MAX + 1];
+    for (uint32_t o = 0; o < search->ask->option_count; o++) {
+        if (spans_slices(search, UINT64_C(1) << o)) {
+            return list_slices(search, slices);
+        }
+    }
+    return 0;
+}
+
+void search_open(struct search *search, struct core *core, const struct device_ask *ask,
+                 const struct node_state *node, bool is_emptied)
+{
+    *search = (struct search){.core = core, .ask = ask, .is_emptied = is_emptied};
+    uint32_t capacity = 0;
+    struct device_walk walk = device_walk_start(core, node);
+    struct device_state *device;
+    while ((device = device_walk_next(&walk)) != NULL) {
+        struct candidate candidate = candidate_read(search, device);
+        if ((candidate.options | candidate.failing) == 0) {
+            continue;
+        }
+        search->has_roaming = search->has_roaming || device->node == NULL;
+        search->items = arena_grow(&core->scratch, search->items, search->count, &capacity,
+                                   sizeof(struct candidate));
+        search->items[search->count++] = candidate;
+    }
+    if (search->count > 1) {
+        qsort(search->items, search->count, sizeof(struct candidate), candidate_compare);
+    }
+    search->order = ARENA_ARRAY(&core->scratch, uint32_t, search->count + (size_t)1);
+    for (uint32_t i = 0; i < search->count; i++) {
+        search->order[i] = i;
+    }
+    search->loose = count_loose(search);
+}
+
+/* -- candidates that can't be told apart ------------------------------------------------------- */
+
+static bool are_counters_equal(const struct device_state *a, const struct device_state *b)
+{
+    bool is_equal =
+        a->counter_count == b->counter_count && (a->counter_count == 0 || a->pool == b->pool);
+    for (uint32_t i = 0; i < a->counter_count && is_equal; i++) {
+        is_equal = a->counters[i].counter == b->counters[i].counter &&
+                   a->counters[i].amount == b->counters[i].amount;
+    }
+    return is_equal;
+}
+
+static bool are_attributes_equal(const struct search *search, const struct device_state *a,
+                                 const struct device_state *b)
+{
+    for (uint32_t c = 0; c < search->ask->claim_count; c++) {
+        const struct device_constraint_list *list = &search->ask->claims[c].spec->constraints;
+        for (uint32_t i = 0; i < list->count; i++) {
+            struct str name = str_is_set(list->items[i].match_attribute)
+                                  ? list->items[i].match_attribute
+                                  : list->items[i].distinct_attribute;
+            if (!device_attribute_equal(device_attribute_find(a, name),
+                                        device_attribute_find(b, name))) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool are_alike(const struct search *search, const struct candidate *a,
+                      const struct candidate *b)
+{
+    bool is_plain = a->shares == NULL && b->shares == NULL &&
+                    a->device->device->capacity.count == 0 &&
+                    b->device->device->capacity.count == 0;
+    return is_plain && a->options == b->options && a->out == b->out &&
+           (a->failing | b->failing) == 0 && a->is_open == b->is_open &&
+           a->is_taken == b->is_taken && are_counters_equal(a->device, b->device) &&
+           are_attributes_equal(search, a->device, b->device);
+}
+
+void search_find_alike(struct search *search)
+{
+    search->knows_alike = true;
+    for (uint32_t i = 0; i < search->count; i++) {
+        struct candidate *candidate = &search->items[i];
+        candidate->alike = i;
+        for (uint32_t j = 0; j < i && candidate->alike == i; j++) {
+            bool is_first = search->items[j].alike == j;
+            if (is_first && are_alike(search, &search->items[j], candidate)) {
+                candidate->alike = j;
+            }
+        }
+    }
+}
+
+/* -- orders ------------------------------------------------------------------------------------ */
+
+bool search_set_order(struct search *search, uint32_t turn)
+{
+    const struct resource_slice *slices[LOOSE_SLICES_MAX + 1];
+    if (search->loose <= 1) {
+        return turn == 0;
+    }
+    uint32_t count = list_slices(search, slices);
+    uint32_t orders = 1;
+    for (uint32_t i = 2; i <= count; i++) {
+        orders *= i;
+    }
+    if (turn >= orders) {
+        return false;
+    }
+    uint32_t filled = 0;
+    for (uint32_t left = count; left > 0; left--) {
+        uint32_t at = turn % left;
+        turn /= left;
+        for (uint32_t i = 0; i < search->count; i++) {
+            if (search->items[i].device->slice == slices[at]) {
+                search->order[filled++] = i;
+            }
+        }
+        for (uint32_t i = at; i + 1 < left; i++) {
+            slices[i] = slices[i + 1];
+        }
+    }
+    return true;
+}
