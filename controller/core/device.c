@@ -243,9 +243,8 @@ static void pool_rebuild(struct core *core, struct pool_state *pool)
     }
     for (struct slice_state *slice = pool->slices; slice != NULL; slice = slice->next_in_pool) {
         const struct device_list *devices = &slice->object->spec.devices;
-        bool is_counters = slice->object->spec.shared_counters.count > 0;
-        if (slice->object->spec.pool.generation.value != newest || is_counters) {
-            continue; /* the scheduler takes a slice with counters for nothing else */
+        if (slice->object->spec.pool.generation.value != newest) {
+            continue;
         }
         for (uint32_t i = 0; i < devices->count; i++) {
             device_add(core, pool, slice, &devices->items[i]);

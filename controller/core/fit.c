@@ -77,7 +77,9 @@ static int64_t place_within(struct core *core, const struct pod_demand *demand, 
     int64_t placed = 0;
     uint32_t index = 0;
     struct node_state *node;
-    core->plan_stays_local = !demand_may_roam(core, demand);
+    core->plan_may_roam = demand_may_roam(core, demand);
+    core->plan_stays_local = !core->plan_may_roam;
+    core->plan_is_one_node = core->roaming_devices > 0 && demand_count_nodes(core, demand) <= 1;
     RB_FOREACH (node, node_tree, &core->node_order) {
         int64_t limit = limits == NULL ? want : limits[index++];
         if (placed == want) {
@@ -92,7 +94,7 @@ static int64_t place_within(struct core *core, const struct pod_demand *demand, 
         int64_t left = want - placed;
         placed += node_place(core, demand, node, limit < left ? limit : left);
     }
-    core->plan_stays_local = false;
+    core->plan_stays_local = core->plan_may_roam = core->plan_is_one_node = false;
     return placed;
 }
 

@@ -265,6 +265,8 @@ int64_t node_safe_device_slots(struct core *core, const struct pod_set *set,
 /* Whether devices that no node owns may be counted on: all nodes in question see them, and none has
  * devices of its own that a pod might leave unused. */
 bool demand_may_roam(struct core *core, const struct pod_demand *demand);
+/* Nodes that aren't excluded. */
+uint32_t demand_count_nodes(struct core *core, const struct pod_demand *demand);
 
 /* -- fit_health.c: what is only out because it isn't healthy ------------------------------------
  */

@@ -93,7 +93,11 @@ static void search_close(struct search *search)
 static bool is_tied_to_others(const struct search *search)
 {
     bool is_special = ask_is_special(search->ask);
-    if (search->has_roaming && (search->loose > 1 || is_special)) {
+    bool is_alike = search->core->plan_may_roam || !is_special;
+    if (search->core->plan_is_one_node) {
+        return false;
+    }
+    if (search->has_roaming && (search->loose > 1 || !is_alike)) {
         return true;
     }
     for (uint32_t i = 0; i < search->count; i++) {

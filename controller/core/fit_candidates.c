@@ -46,15 +46,32 @@ static bool pool_is_overdrawn(const struct core *core, const struct pool_state *
     return false;
 }
 
+/* Whether the device could ever give what the option asks of its capacities. */
+static enum share_answer could_give(const struct search *search, const struct ask_option *option,
+                                    const struct device_state *device)
+{
+    const struct capacity_requirements *capacity = option->object->capacity;
+    size_t capacities = device->device->capacity.count;
+    i128 *amounts = ARENA_ARRAY(&search->core->scratch, i128, capacities + 1);
+    return share_amounts(device->device, capacity == NULL ? NULL : &capacity->requests, amounts);
+}
+
 static void read_options(struct search *search, struct candidate *candidate)
 {
     for (uint32_t o = 0; o < search->ask->option_count; o++) {
-        enum match match =
-            profile_match(search->core, search->ask->options[o].profile, candidate->device);
+        const struct ask_option *option = &search->ask->options[o];
+        enum match match = profile_match(search->core, option->profile, candidate->device);
         uint64_t bit = UINT64_C(1) << o;
-        candidate->options |= match == MATCH_YES || match == MATCH_OUT ? bit : 0;
+        bool is_match = match == MATCH_YES || match == MATCH_OUT;
+        bool is_failing = match == MATCH_FAILED;
+        if (is_match && option->is_all) { /* of all, those that could never do aren't any */
+            enum share_answer answer = could_give(search, option, candidate->device);
+            is_match = answer == SHARE_FITS;
+            is_failing = answer == SHARE_BROKEN;
+        }
+        candidate->options |= is_match ? bit : 0;
         candidate->out |= match == MATCH_OUT ? bit : 0;
-        candidate->failing |= match == MATCH_FAILED ? bit : 0;
+        candidate->failing |= is_failing ? bit : 0;
     }
 }
 

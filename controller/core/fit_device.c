@@ -216,7 +216,7 @@ static bool is_seen_by_all(struct core *core, const struct pod_demand *demand,
     return true;
 }
 
-static uint32_t count_nodes(struct core *core, const struct pod_demand *demand)
+uint32_t demand_count_nodes(struct core *core, const struct pod_demand *demand)
 {
     uint32_t count = 0;
     struct node_state *node;
@@ -229,7 +229,7 @@ static uint32_t count_nodes(struct core *core, const struct pod_demand *demand)
 bool demand_may_roam(struct core *core, const struct pod_demand *demand)
 {
     if (core->roaming_devices == 0 || demand->set->device_count == 0 ||
-        count_nodes(core, demand) <= 1) {
+        demand_count_nodes(core, demand) <= 1) {
         return true;
     }
     bool has_own = false;

@@ -248,7 +248,9 @@ static bool place_pinned(struct core *core, struct fit_wants *wants, struct node
             continue;
         }
         if (node_exclusion(core, &want->demand, node) == EXCLUDED_COUNT) {
+            core->plan_is_one_node = true;
             want->placed = node_place(core, &want->demand, node, want->count);
+            core->plan_is_one_node = false;
         }
         if (want->placed < want->min_count) {
             *ret_short = w;
@@ -451,6 +453,15 @@ static void explain_no_domain(struct core *core, const struct crowd_list *promis
     }
 }
 
+static void explain_too_hard(struct core *core, const struct fit_wants *wants,
+                             struct fit_result *result)
+{
+    if (core->asked_is_too_hard) {
+        result->ask_trouble = ask_is_too_hard(core, wants->items[result->short_set].demand.set);
+        result->ask_reason = REASON_NODE_SHAPE;
+    }
+}
+
 struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
 {
     struct fit_result result = {.is_fit = false};
@@ -468,12 +479,8 @@ struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
     } else if (!result.is_fit && !core->is_brief && !result.is_promised) {
         explain_no_domain(core, &promised, wants, &result);
     }
-    if (!result.is_fit && core->asked_is_too_hard) {
-        const struct pod_set *set = wants->items[result.short_set].demand.set;
-        result.ask_trouble = ask_is_too_hard(core, set);
-        result.ask_reason = REASON_NODE_SHAPE;
-    }
     if (!result.is_fit && !core->is_brief) {
+        explain_too_hard(core, wants, &result);
         explain_short(core, &promised, wants, &result);
     }
     return result;

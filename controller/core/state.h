@@ -450,12 +450,13 @@ struct core {
     struct topology_tree *topology_trees;
     struct topology_room *topology_rooms;
     uint64_t topology_serial;
-    uint64_t object_changed_at; /* the last change of a Node or of its list of devices */
-    uint32_t apart_pods;        /* pods with a required podAntiAffinity */
-    bool asked_is_too_hard;     /* a search for devices had to be given up */
-    bool plan_is_contested;     /* devices are counted as others could take them, too */
-    uint64_t device_changes;    /* counts devices that come */
-    bool plan_stays_local;      /* the plan leaves out devices that no node owns */
+    uint64_t object_changed_at;           /* the last change of a Node or of its list of devices */
+    uint32_t apart_pods;                  /* pods with a required podAntiAffinity */
+    bool plan_is_one_node, plan_may_roam; /* only one node; all nodes see the same devices */
+    bool asked_is_too_hard;               /* a search for devices had to be given up */
+    bool plan_is_contested;               /* devices are counted as others could take them, too */
+    uint64_t device_changes;              /* counts devices that come */
+    bool plan_stays_local;                /* the plan leaves out devices that no node owns */
     bool is_what_if;
     uint32_t level_cap;        /* fewer pods of a partial gang before borrowing from further up */
     bool is_brief;             /* an evaluation only says whether: no sentence, no figures */

@@ -1,6 +1,7 @@
 /* topology_room.c - how many pods of one kind find room in each domain; see topology.h. */
 #include "topology.h"
 
+#include "ask.h"
 #include "extended.h"
 
 #include "tallyman/base/alloc.h"
@@ -36,6 +37,9 @@ static int64_t places_on(struct core *core, const struct pod_demand *demand,
                              : node_room(core, node, item->resource);
         places = least(places, room / item->value);
     }
+    if (ask_is_special(set->ask)) {
+        return places; /* how many find their devices is seen when they are placed */
+    }
     for (uint32_t i = 0; i < set->device_count && places > 0; i++) {
         places = least(places, devices_for(core, &set->devices[i], node, is_empty));
     }
@@ -45,7 +49,8 @@ static int64_t places_on(struct core *core, const struct pod_demand *demand,
     /* Its ports and affinities are the same on all nodes: a variant doesn't repeat them. */
     places = least(places, node_slots_beside_others(core, demand->set, node));
     if (set->device_count > 1) {
-        int64_t safe = node_safe_device_slots(core, set, node);
+        bool is_exact;
+        int64_t safe = node_safe_device_slots(core, set, node, &is_exact);
         places = least(places, safe > 0 ? safe : 1);
     }
     return places;
@@ -167,7 +172,8 @@ void topology_rooms_forget(struct core *core)
 static bool is_keepable(const struct core *core, const struct pod_set *set)
 {
     return !core->options.is_plain && core->roaming_devices == 0 && set->claim_count == 0 &&
-           str_is_set(set->place_key) && core->apart_pods == 0 && !pod_set_keeps_apart(set);
+           !ask_is_special(set->ask) && str_is_set(set->place_key) && core->apart_pods == 0 &&
+           !pod_set_keeps_apart(set);
 }
 
 static struct str room_key(struct core *core, const struct topology_tree *tree,
