@@ -33,6 +33,13 @@ void preempt_park(struct core *core, struct shape *shape, bool is_parked)
     }
 }
 
+/* By what the policies ask of a victim, which isn't its place in the queue. */
+static bool is_sooner_stopped(const struct gang *gang, const struct gang *other)
+{
+    return gang->priority < other->priority ||
+           (gang->priority == other->priority && gang->created_ms > other->created_ms);
+}
+
 void preempt_note_last_holders(struct core *core)
 {
     struct queue_state *queue;
@@ -44,7 +51,7 @@ void preempt_note_last_holders(struct core *core)
         bool is_candidate =
             gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING || gang->check != NULL;
         struct gang *last = gang->reservation->queue->last_holder;
-        if (is_candidate && (last == NULL || gang_compare_order(gang, last) > 0)) {
+        if (is_candidate && (last == NULL || is_sooner_stopped(gang, last))) {
             gang->reservation->queue->last_holder = gang;
         }
     }

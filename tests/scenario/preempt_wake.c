@@ -110,6 +110,32 @@ static void pods_that_land_elsewhere_leave_room_that_preemption_lacked(void **st
     expect_state(s, "waits", "Admitted");
 }
 
+/* Who is newer is told by creation, as where victims are sought: a gang that went to the back of
+ * its queue for not starting in time hides none that was created later. */
+static void newest_is_who_was_created_last(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=64");
+    given_queue(s, "q", "cpu=4 within=LowerOrNewerEqualPriority timeout=60s base=1s");
+    given_job(s, "late", "q", "pods=1 cpu=1 created=0");
+    given_job(s, "ends", "q", "pods=2 cpu=1 created=0");
+    scenario_start(s);
+    gang_starts(s, "ends", "n1 n1");
+    at(s, 60000);
+    gang_stops(s, "late");
+    at(s, 70000);
+    expect_state(s, "late", "Admitted");
+    gang_starts(s, "late", "n1");
+    given_job(s, "newer", "q", "pods=1 cpu=1 created=50000");
+    gang_starts(s, "newer", "n1");
+    given_job(s, "waits", "q", "pods=1 cpu=3 created=40000");
+    expect_state(s, "waits", "Pending QuotaExhausted");
+    job_finishes(s, "ends");
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+    gang_stops(s, "newer");
+    expect_state(s, "waits", "Admitted");
+}
+
 /* Another queue's release in the cohort: the rest is taken back from the one that borrows. */
 static void release_elsewhere_leaves_the_rest_to_be_reclaimed(void **state)
 {
@@ -200,6 +226,7 @@ int main(void)
         scenario_test(room_comes_free_that_preemption_lacked),
         scenario_test(quota_that_others_take_at_once_hides_nobody_to_preempt),
         scenario_test(pods_that_land_elsewhere_leave_room_that_preemption_lacked),
+        scenario_test(newest_is_who_was_created_last),
         scenario_test(release_elsewhere_leaves_the_rest_to_be_reclaimed),
         scenario_test(another_queues_share_grows_beyond_what_the_gang_would_have),
         scenario_test(another_queue_begins_to_borrow),
