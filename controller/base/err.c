@@ -4,10 +4,28 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ends the text in front of a character that vsnprintf() cut in two. */
-static void cut_to_whole_characters(char *text)
+/* Ends the text in front of a character that vsnprintf() cut in two, and puts '?' for what a
+ * terminal or a line-based reader might act on: errors quote what comes from outside. */
+static void make_presentable(char *text)
 {
-    text[str_cut_utf8(str_from_c(text), ERR_TEXT_MAX_BYTES - 1).len] = '\0';
+    struct str rest = str_cut_utf8(str_from_c(text), ERR_TEXT_MAX_BYTES - 1);
+    size_t len = 0;
+
+    while (rest.len > 0) {
+        struct str from = rest;
+        uint32_t c;
+
+        if (!str_take_utf8(&rest, &c)) {
+            rest = str_skip(rest, 1);
+            text[len++] = '?';
+        } else if (str_char_is_unsafe(c)) {
+            text[len++] = '?';
+        } else {
+            memmove(text + len, from.ptr, from.len - rest.len);
+            len += from.len - rest.len;
+        }
+    }
+    text[len] = '\0';
 }
 
 struct rc err_set(struct err *err, enum rc_code code, const char *format, ...)
@@ -22,7 +40,7 @@ struct rc err_set(struct err *err, enum rc_code code, const char *format, ...)
         int length = vsnprintf(text, sizeof(text), format, args);
         va_end(args);
         assert(length >= 0);
-        cut_to_whole_characters(text);
+        make_presentable(text);
         memcpy(err->text, text, strlen(text) + 1);
     }
     return (struct rc){code};
@@ -42,7 +60,7 @@ struct rc err_prefix(struct err *err, struct rc rc, const char *format, ...)
         size_t used = strlen(text);
         int more = snprintf(text + used, sizeof(text) - used, ": %s", err->text);
         assert(more >= 0);
-        cut_to_whole_characters(text);
+        make_presentable(text);
         memcpy(err->text, text, strlen(text) + 1);
     }
     return rc;

@@ -35,14 +35,6 @@ static void line_add(struct line *line, struct str piece)
     }
 }
 
-/* Whether a terminal or a line-based reader might act on the character: C0, DEL and C1 controls,
- * line and paragraph separators, and what turns the direction of the text around. */
-static bool is_unsafe(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x2028 || c == 0x2029 ||
-           (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
-
 static void line_add_char(struct line *line, uint32_t c, struct str as_written)
 {
     char escape[8];
@@ -54,7 +46,9 @@ static void line_add_char(struct line *line, uint32_t c, struct str as_written)
         line_add(line, STR("\\n"));
     } else if (c == '\t') {
         line_add(line, STR("\\t"));
-    } else if (is_unsafe(c)) {
+    } else if (str_char_is_unsafe(c) && c > 0xffff) {
+        line_add(line, STR("\xef\xbf\xbd")); /* an escape would need a pair */
+    } else if (str_char_is_unsafe(c)) {
         (void)snprintf(escape, sizeof(escape), "\\u%04x", c & 0xffffu);
         line_add(line, str_from_c(escape));
     } else {

@@ -156,6 +156,23 @@ bool str_take_utf8(struct str *s, uint32_t *ret_char)
     return true;
 }
 
+bool str_char_is_unsafe(uint32_t c)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {{0x00, 0x1f},      {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},
+                  {0x180e, 0x180e},  {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+                  {0xfeff, 0xfeff},  {0xfff9, 0xfffb}, {0xfffe, 0xffff}, {0x1d173, 0x1d17a},
+                  {0xe0000, 0xe007f}};
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        if (c >= ranges[i].first && c <= ranges[i].last) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Counted downwards from zero, because INT64_MIN has no positive counterpart. */
 static bool digits_to_negative(struct str digits, int64_t *ret_value)
 {

@@ -107,3 +107,44 @@ struct str text_str(const struct text *text)
 {
     return text->ptr == NULL ? STR("") : (struct str){text->ptr, text->len};
 }
+
+/* Takes a character off the front of `rest`; false if it isn't one that may be shown. */
+static bool take_shown(struct str *rest)
+{
+    uint32_t c;
+
+    if (str_take_utf8(rest, &c)) {
+        return !str_char_is_unsafe(c);
+    }
+    *rest = str_skip(*rest, 1);
+    return false;
+}
+
+struct str text_quote(struct arena *arena, struct str text, size_t max_bytes)
+{
+    const struct str whole = text.len > max_bytes ? str_cut_utf8(text, max_bytes) : text;
+    struct str rest = whole;
+    bool is_clean = true;
+
+    while (rest.len > 0 && is_clean) {
+        is_clean = take_shown(&rest);
+    }
+    if (is_clean) {
+        return whole;
+    }
+    char *copy = arena_alloc(arena, whole.len + 1);
+    size_t len = 0;
+
+    for (rest = whole; rest.len > 0;) {
+        struct str from = rest;
+
+        if (take_shown(&rest)) {
+            memcpy(copy + len, from.ptr, from.len - rest.len);
+            len += from.len - rest.len;
+        } else {
+            copy[len++] = '?';
+        }
+    }
+    copy[len] = '\0';
+    return (struct str){copy, len};
+}

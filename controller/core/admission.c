@@ -3,6 +3,7 @@
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
+#include "tallyman/base/text.h"
 #include "tallyman/base/time_text.h"
 
 void gang_show(struct core *core, struct gang *gang)
@@ -141,7 +142,8 @@ static void fill_status(struct core *core, struct gang *gang, struct arena *aren
     status->explanation = explain_gang(core, gang, &verdict, arena);
     if (verdict.reason != REASON_NONE) {
         status->reason = str_from_c(reason_info(verdict.reason)->code);
-        status->message = arena_copy_str(arena, str_cut_utf8(verdict.message, MESSAGE_MAX_BYTES));
+        status->message =
+            arena_copy_str(arena, text_quote(arena, verdict.message, MESSAGE_MAX_BYTES));
         status->summary = arena_format(arena, STR_FMT ": " STR_FMT, STR_ARG(status->reason),
                                        STR_ARG(status->message));
     }

@@ -16,6 +16,7 @@
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
+#include "tallyman/base/text.h"
 #include "tallyman/base/time_text.h"
 
 /* -- what is asked ----------------------------------------------------------------------------- */
@@ -324,7 +325,7 @@ void check_write_done(struct core *core, struct gang *gang, const struct effect_
     if (done->outcome != EFFECT_OK) {
         struct str message = done->outcome == EFFECT_GONE
                                  ? STR("the API server doesn't know the Job, or the kind, any more")
-                                 : str_cut_utf8(done->message, 400);
+                                 : text_quote(&core->scratch, done->message, 400);
         struct str name = request_name(&core->scratch, gang->name, gang->uid, gang->check->attempt);
         check_fail(core, gang,
                    arena_format(&core->scratch,

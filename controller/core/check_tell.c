@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "tallyman/base/limits.h"
+#include "tallyman/base/text.h"
 #include "tallyman/base/time_text.h"
 
 int64_t check_timeout_ms(const struct queue_state *queue)
@@ -32,7 +33,7 @@ struct verdict check_obstacle(const struct core *core, const struct queue_state 
                 arena,
                 "queue " STR_FMT " names admission check \"" STR_FMT "\" in spec.admissionChecks, "
                 "and \"" CHECK_PROVISIONING "\" is the only one that there is",
-                STR_ARG(name), STR_ARG(str_cut_utf8(check, 100))));
+                STR_ARG(name), STR_ARG(text_quote(arena, check, 100))));
         }
     }
     if (object->spec.provisioning == NULL || str_is_empty(object->spec.provisioning->class_name)) {
@@ -77,7 +78,7 @@ static struct str quoted(struct arena *arena, const struct condition *condition)
     if (str_is_empty(text)) {
         return STR("");
     }
-    struct str cut = str_cut_utf8(text, CHECK_QUOTE_MAX_BYTES);
+    struct str cut = text_quote(arena, text, CHECK_QUOTE_MAX_BYTES);
     return arena_format(arena, ": \"" STR_FMT "%s\"", STR_ARG(cut), cut.len < text.len ? "…" : "");
 }
 
@@ -115,7 +116,7 @@ static struct str progress(const struct gang *gang, struct arena *arena, struct 
                             "ProvisioningRequest " STR_FMT " is provisioned, and its "
                             "status.provisioningClassDetails lacks \"" STR_FMT
                             "\", which the queue's spec.provisioning names",
-                            STR_ARG(name), STR_ARG(str_cut_utf8(detail, 100)));
+                            STR_ARG(name), STR_ARG(text_quote(arena, detail, 100)));
     }
     if (because == NULL) {
         return arena_format(arena,

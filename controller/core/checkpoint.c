@@ -10,6 +10,7 @@
 #include "preempt.h"
 
 #include "tallyman/base/limits.h"
+#include "tallyman/base/text.h"
 #include "tallyman/base/time_text.h"
 
 struct str checkpoint_read_grace(struct core *core, struct str text, int64_t *ret_grace_ms)
@@ -23,7 +24,8 @@ struct str checkpoint_read_grace(struct core *core, struct str text, int64_t *re
         return arena_format(&core->scratch,
                             "annotation %s is \"" STR_FMT
                             "\", and must be a duration of 0 or more, such as \"90s\" or \"5m\"",
-                            ANNOTATION_CHECKPOINT_GRACE, STR_ARG(str_cut_utf8(text, 60)));
+                            ANNOTATION_CHECKPOINT_GRACE,
+                            STR_ARG(text_quote(&core->scratch, text, 60)));
     }
     bool is_long = *ret_grace_ms > CHECKPOINT_GRACE_MAX_MS;
     *ret_grace_ms = is_long ? CHECKPOINT_GRACE_MAX_MS : *ret_grace_ms;

@@ -5,6 +5,7 @@
 #include "internal.h"
 
 #include "tallyman/base/limits.h"
+#include "tallyman/base/text.h"
 
 #define BLOCKERS_MAX 8
 
@@ -278,7 +279,7 @@ static void add_flavors(const struct evidence *evidence, struct explanation *exp
         list->items[list->count++] = (struct explanation_flavor){
             .name = arena_copy_str(arena, note->flavor),
             .reason = str_from_c(reason_info(note->reason)->code),
-            .message = arena_copy_str(arena, str_cut_utf8(note->message, 512))};
+            .message = arena_copy_str(arena, text_quote(arena, note->message, 512))};
     }
 }
 
@@ -316,7 +317,7 @@ static void add_evidence(struct core *core, const struct gang *gang, const struc
         explanation->other_reasons.count = 1;
         explanation->other_reasons.items[0] = (struct explanation_reason){
             .reason = str_from_c(reason_info(advice->other_reason)->code),
-            .message = arena_copy_str(arena, str_cut_utf8(advice->other_message, 512))};
+            .message = arena_copy_str(arena, text_quote(arena, advice->other_message, 512))};
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "tallyman/api/selector.h"
 #include "tallyman/base/limits.h"
+#include "tallyman/base/text.h"
 
 struct str topology_read(struct core *core, const struct job *job, struct shape_input *input)
 {
@@ -26,7 +27,7 @@ struct str topology_read(struct core *core, const struct job *job, struct shape_
             "annotation %s is \"" STR_FMT "\"; it has to be the key of a node label, such as "
             "topology.kubernetes.io/zone",
             is_required ? ANNOTATION_REQUIRED_TOPOLOGY : ANNOTATION_PREFERRED_TOPOLOGY,
-            STR_ARG(str_cut_utf8(key, 100)));
+            STR_ARG(text_quote(&core->scratch, key, 100)));
     }
     input->topology_key = key;
     input->is_topology_required = is_required;

@@ -8,6 +8,7 @@
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
+#include "tallyman/base/text.h"
 #include "tallyman/base/time_text.h"
 
 static struct str job_label(const struct job *job, const char *key)
@@ -133,7 +134,7 @@ static struct str flag_trouble(struct core *core, const struct job *job)
             return arena_format(&core->scratch,
                                 "annotation %s is \"" STR_FMT "\"; it has to be \"true\" or "
                                 "\"false\"",
-                                flags[i], STR_ARG(str_cut_utf8(value, 100)));
+                                flags[i], STR_ARG(text_quote(&core->scratch, value, 100)));
         }
     }
     return STR_NONE;

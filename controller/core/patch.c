@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "tallyman/base/limits.h"
+#include "tallyman/base/text.h"
 
 struct effect *effect_new(struct core *core, enum effect_kind kind)
 {
@@ -362,9 +363,9 @@ static const char *purpose_text(enum job_patch_purpose purpose)
 
 static void write_refused(struct core *core, struct gang *gang, const struct effect_done *done)
 {
-    struct str why =
-        arena_format(&core->scratch, "the API server refused to %s the Job: " STR_FMT,
-                     purpose_text(gang->write_purpose), STR_ARG(str_cut_utf8(done->message, 600)));
+    struct str why = arena_format(&core->scratch, "the API server refused to %s the Job: " STR_FMT,
+                                  purpose_text(gang->write_purpose),
+                                  STR_ARG(text_quote(&core->scratch, done->message, 600)));
     note_event(core, gang, true, "WriteRefused", "Patch", why);
     if (gang->write_purpose == PATCH_ADMIT) {
         str_drop(&gang->refusal);

@@ -2,6 +2,8 @@
  *
  * Both count that a Job may name: its label's, which orders it in the queue, and its template's,
  * with which its pods may push others off their nodes. Who names none is always let in. */
+
+#include "tallyman/base/text.h"
 #include "gate.h"
 
 static bool is_allowed(const struct str_list *allowed, struct str class_name)
@@ -23,12 +25,12 @@ static struct str refusal(struct arena *arena, const struct gang *gang, struct s
     text_init(&text, arena, 900);
     text_addf(&text,
               "PriorityClass " STR_FMT " (%s) may not be used in queue " STR_FMT "; allowed %s ",
-              STR_ARG(str_cut_utf8(class_name, 100)), field, STR_ARG(gang->queue->name),
+              STR_ARG(text_quote(arena, class_name, 100)), field, STR_ARG(gang->queue->name),
               allowed->count == 1 ? "is" : "are");
     uint32_t shown = allowed->count > ALLOWED_SHOWN_MAX ? ALLOWED_SHOWN_MAX : allowed->count;
     for (uint32_t i = 0; i < shown; i++) {
         text_addf(&text, "%s" STR_FMT, i == 0 ? "" : ", ",
-                  STR_ARG(str_cut_utf8(allowed->items[i], 60)));
+                  STR_ARG(text_quote(arena, allowed->items[i], 60)));
     }
     if (shown < allowed->count) {
         text_addf(&text, " and %u more", allowed->count - shown);

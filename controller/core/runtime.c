@@ -6,6 +6,7 @@
  * only an estimate, for Jobs that say nothing themselves. */
 #include "internal.h"
 
+#include "tallyman/base/text.h"
 #include "tallyman/base/time_text.h"
 
 /* The lesser of two bounds, of which 0 is none. */
@@ -84,7 +85,7 @@ struct str runtime_read(struct core *core, struct gang *gang, const struct job *
         return arena_format(&core->scratch,
                             "annotation " ANNOTATION_MAX_RUNTIME " is \"" STR_FMT
                             "\"; it must be a duration of more than zero, such as 90m or 8h",
-                            STR_ARG(str_cut_utf8(text, 60)));
+                            STR_ARG(text_quote(&core->scratch, text, 60)));
     }
     gang->max_runtime_ms = bound_ms;
     return STR_NONE;

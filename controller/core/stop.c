@@ -5,6 +5,8 @@
  * label (the annotation counts where both are): one policy for every queue, or QUEUE=POLICY, …, or
  * both, where the named queue's own goes before the other. The stricter of queue and namespace
  * counts. */
+
+#include "tallyman/base/text.h"
 #include "gate.h"
 
 /* The namespace's policy for one queue; false: the text isn't one. */
@@ -101,13 +103,13 @@ static struct stop_order namespace_stop(const struct core *core, struct arena *a
             "namespace " STR_FMT " has " KEY_STOP_POLICY " \"" STR_FMT
             "\", which can't be read, so nothing of it starts; it has to be None, Hold or "
             "HoldAndDrain, for one queue QUEUE=Hold, several with commas between them",
-            STR_ARG(namespace_name), STR_ARG(str_cut_utf8(policy, 100)));
+            STR_ARG(namespace_name), STR_ARG(text_quote(arena, policy, 100)));
     } else if (order.stop != STOP_NONE) {
         order.why = arena_format(arena,
                                  "namespace " STR_FMT "'s use of queue " STR_FMT
                                  " is stopped (" KEY_STOP_POLICY " " STR_FMT ")",
                                  STR_ARG(namespace_name), STR_ARG(queue_name),
-                                 STR_ARG(str_cut_utf8(policy, 100)));
+                                 STR_ARG(text_quote(arena, policy, 100)));
     }
     return order;
 }

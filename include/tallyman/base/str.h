@@ -58,6 +58,11 @@ struct str str_cut_utf8(struct str s, size_t max_bytes);
  * and at an overlong form, a surrogate or any other byte that isn't UTF-8. */
 bool str_take_utf8(struct str *s, uint32_t *ret_char);
 
+/* Whether a terminal, a page or a line-based reader might act on the character and not show it: C0,
+ * DEL and C1 controls, line and paragraph separators, what is invisible, and what turns the
+ * direction of the text around. */
+bool str_char_is_unsafe(uint32_t c);
+
 /* A whole decimal integer, an optional sign, no spaces. False if it isn't one or doesn't fit. */
 bool str_to_i64(struct str s, int64_t *ret_value);
 

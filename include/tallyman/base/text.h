@@ -23,3 +23,8 @@ void text_add(struct text *text, struct str piece);
 void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
 /* The text so far, NUL-terminated behind its end. Borrowed until the arena is reset. */
 struct str text_str(const struct text *text);
+
+/* What of a text that comes from outside may be quoted in a sentence for people: at most
+ * `max_bytes` of it, UTF-8, each character that a terminal might act on and each foreign byte as
+ * '?'. The text itself where nothing of that is needed, else a copy in the arena. */
+struct str text_quote(struct arena *arena, struct str text, size_t max_bytes);

@@ -102,6 +102,30 @@ static void text_grows_to_a_large_bound(void **state)
     arena_deinit(&arena);
 }
 
+/* What a terminal or the API server's YAML reader might act on becomes '?'; the rest stays. */
+static void quoted_text_commands_nobody(void **state)
+{
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena);
+    check_str(text_quote(&arena, STR("4 h\u00e4user"), 100), "4 h\u00e4user");
+    check_str(text_quote(&arena, STR("a\x1b[2J\nb\x7f"), 100), "a?[2J?b?");
+    check_str(text_quote(&arena,
+                         STR("\xc2\x9b"
+                             "31m"),
+                         100),
+              "?31m");
+    check_str(text_quote(&arena, STR("\u202etxt\u2066\u200f\ufeff"), 100), "?txt???");
+    check_str(text_quote(&arena,
+                         STR("a\xff\xc0"
+                             "b"),
+                         100),
+              "a??b");
+    check_str(text_quote(&arena, STR("abc\u20acd"), 5), "abc");
+    arena_deinit(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +134,7 @@ int main(void)
         cmocka_unit_test(cut_falls_between_characters),
         cmocka_unit_test(too_small_for_an_ellipsis),
         cmocka_unit_test(text_grows_to_a_large_bound),
+        cmocka_unit_test(quoted_text_commands_nobody),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
