@@ -294,6 +294,20 @@ const struct pod_set *pod_set_on(const struct pod_set *set, const struct node_st
     return by_plugin == 0 ? set : &set->variants[by_plugin];
 }
 
+bool extended_node_misleads(const struct pod_set *set, const struct node_state *node)
+{
+    if (set->variants == NULL) {
+        return false; /* it asks for no extended resource that a class serves */
+    }
+    const struct pod_set *there = pod_set_on(set, node);
+    bool has_claims = there->device_count > 0 || set->claim_count > 0;
+    bool has_delegated = false;
+    for (uint32_t i = 0; i < there->device_count; i++) {
+        has_delegated = has_delegated || str_is_set(there->devices[i].resource);
+    }
+    return there != set && !has_delegated && has_claims;
+}
+
 bool extended_is_refused(const struct pod_set *set, const struct node_state *node)
 {
     if (set->variants == NULL) {
@@ -305,8 +319,39 @@ bool extended_is_refused(const struct pod_set *set, const struct node_state *nod
         devices =
             sat_add(devices, str_is_set(there->devices[i].resource) ? there->devices[i].count : 0);
     }
-    bool has_claims = there->device_count > 0 || set->claim_count > 0;
-    return devices > EXTENDED_DEVICES_MAX || (there != set && devices == 0 && has_claims);
+    return devices > EXTENDED_DEVICES_MAX || extended_node_misleads(set, node);
+}
+
+/* -- the scheduler's way -----------------------------------------------------------------------
+ */
+
+bool fit_would_be_misled(struct core *core, const struct pod_demand *demand,
+                         struct fit_result *result)
+{
+    const struct node_state *trap = NULL;
+    bool would_do = false;
+    struct node_state *node;
+    if (demand->set->variants == NULL) {
+        return false;
+    }
+    RB_FOREACH (node, node_tree, &core->node_order) {
+        if (node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT) {
+            bool misleads = extended_node_misleads(demand->set, node);
+            trap = misleads && trap == NULL ? node : trap;
+            would_do = would_do || !misleads;
+        }
+    }
+    if (trap == NULL || !would_do) {
+        return false;
+    }
+    result->is_misled = true;
+    result->claim_trouble = arena_format(
+        &core->scratch,
+        "its pods have a claim, and a device plugin of node " STR_FMT " serves the extended "
+        "resource that they ask for besides: kube-scheduler may choose that node and can't bind "
+        "them there; keep them off it by a flavor, a nodeSelector or a taint",
+        STR_ARG(trap->name));
+    return true;
 }
 
 /* -- texts ------------------------------------------------------------------------------------- */

@@ -48,9 +48,12 @@ void pod_set_drop_variants(struct pod_set *set);
 /* The set as its pods are on that node: what a device plugin offers there is among the plain
  * resources, what it doesn't among the devices. Only per_pod and the devices of it count. */
 const struct pod_set *pod_set_on(const struct pod_set *set, const struct node_state *node);
-/* kube-scheduler can't bind such pods there: it would have to put more devices into one claim than
- * Kubernetes allows; or a device plugin serves all their extended resources and they have claims
- * besides, for which 1.37 fails ("nil or empty request mappings"), again and again. */
+/* A device plugin there serves all extended resources of such pods, and they have claims besides:
+ * kube-scheduler 1.37 may choose the node, and then fails to bind them ("nil or empty request
+ * mappings"), again and again, with the claims' devices held. */
+bool extended_node_misleads(const struct pod_set *set, const struct node_state *node);
+/* kube-scheduler can't bind such pods there: that, or it would have to put more devices into one
+ * claim than Kubernetes allows. */
 bool extended_is_refused(const struct pod_set *set, const struct node_state *node);
 /* A device plugin offers some of it there; `resource` may be absent. */
 bool node_offers(const struct node_state *node, struct str resource);

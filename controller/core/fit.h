@@ -90,6 +90,7 @@ struct fit_result {
     bool is_never_together;   /* no such node has all that one pod needs, were it empty */
     bool is_promised;         /* it could fit, but for pods on their way to places of their own */
     bool is_claim_ill;        /* that one has a device that would evict its pods */
+    bool is_misled;           /* claim_trouble is about a node that the scheduler would fail on */
     struct str claim_trouble; /* in the scratch arena; a named claim that can't be placed */
     struct topology_shortage topology;
     struct str ask_trouble; /* in the scratch arena; why its claims can't be judged or allocated */
@@ -109,6 +110,10 @@ struct fit_result fit_gang(struct core *core, struct fit_wants *wants);
 /* Whether the node could take one such pod now, promises aside. */
 bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struct node_state *node);
 
+/* extended.c: some node would do, and kube-scheduler may choose another one on which it then fails
+ * for ever; the result says so. */
+bool fit_would_be_misled(struct core *core, const struct pod_demand *demand,
+                         struct fit_result *result);
 /* The sentence for a gang without room; in the scratch arena. */
 struct verdict fit_verdict(struct core *core, const struct fit_wants *wants,
                            const struct fit_result *fit);

@@ -393,8 +393,9 @@ static bool is_hopeless(struct core *core, const struct fit_wants *wants,
     }
     for (uint32_t w = 0; w < wants->count; w++) {
         result->short_set = w;
-        if (demand_has_new_claims(&wants->items[w].demand) &&
-            claims_are_in_own_way(core, &wants->items[w], result)) {
+        bool is_in_way = demand_has_new_claims(&wants->items[w].demand) &&
+                         claims_are_in_own_way(core, &wants->items[w], result);
+        if (is_in_way || fit_would_be_misled(core, &wants->items[w].demand, result)) {
             return true;
         }
     }

@@ -203,7 +203,9 @@ static struct verdict nearest_verdict(struct core *core, const struct pod_set *s
         return say(fit->ask_reason, fit->ask_trouble);
     }
     if (str_is_set(fit->claim_trouble)) {
-        return say(fit->is_claim_ill ? REASON_DEVICES_UNHEALTHY : REASON_RESERVED_FOR_OTHER,
+        return say(fit->is_misled      ? REASON_NODE_SHAPE
+                   : fit->is_claim_ill ? REASON_DEVICES_UNHEALTHY
+                                       : REASON_RESERVED_FOR_OTHER,
                    fit->claim_trouble);
     }
     if (fit->is_promised) {
