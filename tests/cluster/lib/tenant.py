@@ -15,7 +15,10 @@ SECRET = "moonshot"            # in each name of the neighbour's: it must never 
 RSS_MAX = 256 << 20
 REST_S = 20.0
 REST_WRITES_MAX = 1            # of one object while it rests: three a minute
-WRITES_MAX = 8                 # of one object over the whole attack: it comes, is edited and undone
+# Of one object over the whole attack, where nobody edits it. Without policies a Job is created running: it is
+# stopped, told of each pod that stops, restored, queued, and told again as others come and go.
+WRITES_MAX = 16
+UNDOING_MAX = 3                # more for each edit: it is undone, and the Admission and an Event say so
 CPU_SHARE_MAX = 0.25           # while the attack goes on; this is a fiftieth of what a loop would use
 REST_CPU_SHARE_MAX = 0.05
 TENANT_EXTRA = {
@@ -59,7 +62,7 @@ class Attack:
                                         queue="open", spec={"activeDeadlineSeconds": 3600}))
         self.gangs.wait_ready("runner", 2)
         self.gangs.wait_used("open", "cpu", "1")
-        self.parked, self.count, self.refused = set(), 0, 0
+        self.parked, self.count, self.refused, self.edits = set(), 0, 0, {}
         self.cluster.wait_for(lambda: self.ask("GET", self.path("jobs"))[0] == 200, 10,
                               "the role edit in effect")
         self.since = cluster.audit_position()
@@ -115,6 +118,7 @@ class Attack:
         assert status < 500, f"{name}: {status} {text[:500]}"
         assert status >= 400 or not (is_refused and self.has_policies), f"{name}: accepted"
         self.refused += status >= 400
+        self.edits[job] = self.edits.get(job, 0) + (status < 400)
 
     def waiting(self, name, queue="full", **more):
         """A Job of the tenant's, as manifest, that its queue has no room for."""
@@ -127,7 +131,10 @@ class Attack:
         jobs = {job["metadata"]["name"]: job for job in self.cluster.items(self.path("jobs"))}
         for name in sorted(self.parked & set(jobs)):
             job = jobs[name]
-            assert job["spec"].get("suspend"), f"{name} runs: {json.dumps(job)[:3000]}"
+            # The Job controller fails a Job at once whose deadline overflows: it is over, not running.
+            is_over = any(item["type"] == "Failed" and item["status"] == "True"
+                          for item in job["status"].get("conditions", []))
+            assert job["spec"].get("suspend") or is_over, f"{name} runs: {json.dumps(job)[:3000]}"
         active = [pod["metadata"]["name"] for pod in self.cluster.pods(self.namespace)
                   if pod["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name")
                   in self.parked and pod["status"].get("phase") not in ("Succeeded", "Failed")]
@@ -225,7 +232,9 @@ class Attack:
         self.context.note(f"{self.count} cases, {self.refused} refused; CPU {share:.1%} under attack, "
                           f"{rest_share:.1%} at rest; {memory >> 20} MiB; most writes: {worst}")
         assert not {name: count for name, count in resting.items() if count > REST_WRITES_MAX}, resting
-        assert worst[1] <= WRITES_MAX, worst
+        for name, count in total.items():
+            bound = WRITES_MAX + UNDOING_MAX * self.edits.get(name, 0)
+            assert count <= bound, f"{name}: {count} writes for {self.edits.get(name, 0)} edits"
         assert share < CPU_SHARE_MAX and rest_share < REST_CPU_SHARE_MAX, (share, rest_share)
         assert memory < RSS_MAX, memory
         assert self.controller.is_alive(), self.controller.log_tail()
