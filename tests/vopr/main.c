@@ -51,6 +51,8 @@ static const char *const op_names[OP_COUNT] = {
 #define LATE_MS_MAX 4000u
 #define DRAIN_MS    (48 * 3600000LL) /* all Jobs one after the other, with every back-off */
 #define QUIET_MS    (2 * 3600000LL)
+/* Eight Jobs have no more to say in a minute, whatever fails. */
+#define MINUTE_WRITES_MAX 1000
 
 static uint32_t draw(struct vopr *v, uint32_t below)
 {
@@ -60,6 +62,17 @@ static uint32_t draw(struct vopr *v, uint32_t below)
 /* -- faults -------------------------------------------------------------------------------------
  */
 
+static void count_write(struct vopr *v)
+{
+    int64_t minute = sim_now_ms(v->sim) / 60000;
+    v->writes++;
+    v->minute_writes = minute == v->minute ? v->minute_writes + 1 : 1;
+    v->minute = minute;
+    if (v->minute_writes > MINUTE_WRITES_MAX) {
+        fail_msg("more than %d writes in a minute", MINUTE_WRITES_MAX);
+    }
+}
+
 static enum sim_fault fault(void *ctx, const struct driver_write *write)
 {
     static const enum sim_fault faults[] = {SIM_FAULT_LOST,        SIM_FAULT_ANSWER_LOST,
@@ -67,7 +80,7 @@ static enum sim_fault fault(void *ctx, const struct driver_write *write)
                                             SIM_FAULT_REFUSED,     SIM_FAULT_OVERLOADED};
     struct vopr *v = ctx;
     bool is_patch = write->effect->kind == EFFECT_PATCH_JOB;
-    v->writes++;
+    count_write(v);
     printf("[%lld] > write %d.%d " STR_FMT "\n", (long long)sim_now_ms(v->sim),
            (int)write->effect->kind, is_patch ? (int)write->effect->patch.purpose : 0,
            STR_ARG(write->effect->name));

@@ -38,13 +38,15 @@ struct vopr_made {
 
 struct vopr {
     struct sim *sim;
-    uint64_t random;       /* for the faults */
-    uint32_t fault_rate;   /* of 100 writes and watch events */
-    uint32_t kinds;        /* of operations, bit by bit: each run leaves some out */
-    bool is_disturbed;     /* room may have gone under an admitted gang's feet */
-    bool is_remade;        /* a Job was made again under the name of one that ran */
-    bool is_charge_unsure; /* somebody started a gang that was stopping */
-    uint64_t writes;       /* that were sent */
+    uint64_t random;        /* for the faults */
+    uint32_t fault_rate;    /* of 100 writes and watch events */
+    uint32_t kinds;         /* of operations, bit by bit: each run leaves some out */
+    bool is_disturbed;      /* room may have gone under an admitted gang's feet */
+    bool is_remade;         /* a Job was made again under the name of one that ran */
+    bool is_charge_unsure;  /* somebody started a gang that was stopping */
+    uint64_t writes;        /* that were sent */
+    uint64_t minute_writes; /* of them in `minute` */
+    int64_t minute;
     int64_t quota[VOPR_QUEUES][RESOURCE_COUNT];
     /* the highest that a queue's quota was since `quota_since_ms`: a change is seen late */
     int64_t quota_seen[VOPR_QUEUES][RESOURCE_COUNT];
