@@ -4,7 +4,7 @@
 static struct str join_key(struct str namespace_name, struct str name, char *buffer, size_t bytes)
 {
     size_t at = 0;
-    if (namespace_name.len + name.len + 2 > bytes) {
+    if (str_is_empty(name) || namespace_name.len + name.len + 2 > bytes) {
         return STR_NONE;
     }
     if (!str_is_empty(namespace_name)) {
