@@ -346,12 +346,19 @@ static enum found find_any(struct search *search, const struct place *place, uin
     return FOUND_NOT;
 }
 
+/* Where some nodes took that much the others are no easier, and everybody else waits meanwhile. */
+static uint32_t steps_allowed(const struct core *core)
+{
+    return core->search_steps < ALLOCATE_STEPS_ALL ? ALLOCATE_STEPS_MAX : ALLOCATE_STEPS_FEW;
+}
+
 static enum found find_device(struct search *search, const struct place *place)
 {
     const struct ask_option *option = place->option;
     uint64_t bit = option_bit(search, option);
     int64_t wanted = option->is_all ? count_all(search, bit) : option->count;
-    if (++search->steps > ALLOCATE_STEPS_MAX) {
+    search->core->search_steps++;
+    if (++search->steps > steps_allowed(search->core)) {
         return FOUND_TOO_HARD;
     }
     if (wanted == 0) {

@@ -35,6 +35,29 @@ struct str ask_is_too_hard(struct core *core, const struct pod_set *set)
         STR_ARG(ask_names(core, set)));
 }
 
+/* The first claim that asks for more devices than a claim may have, whichever of its alternatives
+ * are taken; NULL: none does. */
+static const struct ask_claim *find_too_many(const struct device_ask *ask, int64_t *ret_devices)
+{
+    for (uint32_t c = 0; ask != NULL && c < ask->claim_count; c++) {
+        const struct ask_claim *claim = &ask->claims[c];
+        int64_t devices = 0;
+        for (uint32_t r = 0; r < claim->request_count; r++) {
+            int64_t least = INT64_MAX;
+            for (uint32_t o = 0; o < claim->requests[r].option_count; o++) {
+                int64_t count = ask->options[claim->requests[r].first_option + o].count;
+                least = count < least ? count : least;
+            }
+            devices = sat_add(devices, claim->requests[r].option_count == 0 ? 0 : least);
+        }
+        if (devices > CLAIM_DEVICES_MAX) {
+            *ret_devices = devices;
+            return claim;
+        }
+    }
+    return NULL;
+}
+
 /* Whether the allocator could give up on a claim of the ask at all. */
 static bool may_break(struct core *core, const struct device_ask *ask)
 {
@@ -86,6 +109,16 @@ static bool ask_breaks(struct core *core, const struct pod_demand *demand,
                        const struct device_ask *ask, int64_t pods, struct fit_result *result)
 {
     struct arena *arena = &core->scratch;
+    int64_t devices = 0;
+    const struct ask_claim *many = find_too_many(ask, &devices);
+    if (many != NULL) {
+        tell_break(result, REASON_NEVER_FITS,
+                   arena_format(arena,
+                                STR_FMT " asks for %lld devices, and Kubernetes gives a claim %d "
+                                        "at most; split it into several claims",
+                                STR_ARG(many->where), (long long)devices, CLAIM_DEVICES_MAX));
+        return true;
+    }
     if (!may_break(core, ask)) {
         return false;
     }

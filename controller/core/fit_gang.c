@@ -467,6 +467,7 @@ struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
 {
     struct fit_result result = {.is_fit = false};
     core->asked_is_too_hard = false;
+    core->search_steps = 0;
     struct crowd_list all = fit_promised(core);
     struct crowd_list promised = fit_near(core, &all, wants);
     result.is_beside_promises = promised.count > 0;

@@ -454,6 +454,7 @@ struct core {
     uint32_t apart_pods;                  /* pods with a required podAntiAffinity */
     bool plan_is_one_node, plan_may_roam; /* only one node; all nodes see the same devices */
     bool asked_is_too_hard;               /* a search for devices had to be given up */
+    uint32_t search_steps;                /* of this judgement's searches for devices */
     bool plan_is_contested;               /* devices are counted as others could take them, too */
     uint64_t device_changes;              /* counts devices that come */
     bool plan_stays_local;                /* the plan leaves out devices that no node owns */

@@ -58,6 +58,8 @@
 #define CLAIM_SHARERS_MAX              256   /* Kubernetes: ResourceClaim.status.reservedFor */
 #define CLAIM_DEVICES_MAX              32    /* Kubernetes: allocation results of a claim */
 #define ALLOCATE_STEPS_MAX             20000 /* of the search for devices on one node */
+#define ALLOCATE_STEPS_ALL             60000 /* of all nodes of one judgement */
+#define ALLOCATE_STEPS_FEW             500   /* for each node after that */
 #define CLAIM_CONSTRAINTS_MAX          32    /* Kubernetes: constraints of a claim */
 #define GANG_PODS_MAX                  100000
 #define EXACT_FIT_NODES_MAX            16 /* brute force up to here, the heuristic beyond */
