@@ -44,7 +44,8 @@ static void used_add(struct used_device *used, const struct resource_list *amoun
             used->items[used->count++] =
                 (struct used_capacity){.name = str_own(amounts->items[i].name)};
         }
-        used->items[at].amount += sign * amounts->items[i].value.nano;
+        i128 amount = amounts->items[i].value.nano;
+        used->items[at].amount += amount > 0 ? sign * amount : 0; /* nobody gives by taking */
     }
 }
 

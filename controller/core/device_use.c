@@ -153,7 +153,8 @@ static void share_set_freed(struct core *core, struct device_state *device,
         for (uint32_t c = 0; c < result->consumed_capacity.count; c++) {
             const struct resource_amount *amount = &result->consumed_capacity.items[c];
             bool is_it = str_eq(amount->name, device->device->capacity.items[i].key);
-            device->shares[i].freed += is_it ? sign * amount->value.nano : 0;
+            device->shares[i].freed +=
+                is_it && amount->value.nano > 0 ? sign * amount->value.nano : 0;
         }
     }
     if (was_used != device_has_shares(core, device)) {
