@@ -1,16 +1,10 @@
 /* clone.c - deep copies and comparisons of decoded structs, by their schema. */
-#include "tallyman/api/codec.h"
+#include "codec_private.h"
 
 #include <string.h>
 
 #include "tallyman/api/quantity.h"
 #include "tallyman/base/alloc.h"
-
-/* Every list struct of the api headers has this layout; it is read and written through memcpy. */
-struct any_list {
-    void *items;
-    uint32_t count;
-};
 
 /* Bytes handed out of one allocation; with base == NULL they are only counted. */
 struct bump {

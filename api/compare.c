@@ -1,14 +1,9 @@
 /* compare.c - equality of decoded structs, by their schema. */
-#include "tallyman/api/codec.h"
+#include "decode_map.h"
 
 #include <string.h>
 
 #include "tallyman/api/quantity.h"
-
-struct any_list {
-    const void *items;
-    uint32_t count;
-};
 
 static struct any_list list_at(const void *member)
 {
@@ -93,31 +88,6 @@ static bool is_item_same(const struct field *field, const char *a, const char *b
     return false;
 }
 
-static size_t item_bytes(const struct field *field)
-{
-    switch (field->kind) {
-    case FIELD_STRING_LIST:
-        return sizeof(struct str);
-    case FIELD_STRING_MAP:
-        return sizeof(struct string_pair);
-    case FIELD_RESOURCE_LIST:
-        return sizeof(struct resource_amount);
-    case FIELD_OBJECT_LIST:
-    case FIELD_OBJECT_MAP:
-        return field->schema->bytes;
-    case FIELD_STRING:
-    case FIELD_BOOL:
-    case FIELD_INT:
-    case FIELD_QUANTITY:
-    case FIELD_TIME:
-    case FIELD_DURATION:
-    case FIELD_OBJECT:
-    case FIELD_OBJECT_PTR:
-        break;
-    }
-    return 0;
-}
-
 static bool is_list_same(const struct field *field, const char *a, const char *b)
 {
     struct any_list left = list_at(a);
@@ -125,7 +95,7 @@ static bool is_list_same(const struct field *field, const char *a, const char *b
     if ((left.items == NULL) != (right.items == NULL) || left.count != right.count) {
         return false;
     }
-    size_t bytes = item_bytes(field);
+    size_t bytes = field_item_bytes(field);
     for (uint32_t i = 0; i < left.count; i++) {
         if (!is_item_same(field, (const char *)left.items + i * bytes,
                           (const char *)right.items + i * bytes)) {

@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
 
 /* -- which class serves a name ------------------------------------------------------------------
  */
@@ -319,7 +320,7 @@ bool extended_is_refused(const struct pod_set *set, const struct node_state *nod
         devices =
             sat_add(devices, str_is_set(there->devices[i].resource) ? there->devices[i].count : 0);
     }
-    return devices > EXTENDED_DEVICES_MAX || extended_node_misleads(set, node);
+    return devices > CLAIM_DEVICES_MAX || extended_node_misleads(set, node);
 }
 
 /* -- the scheduler's way -----------------------------------------------------------------------

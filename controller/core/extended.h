@@ -16,8 +16,7 @@
 #include "tallyman/api/pod_request.h"
 
 #define EXTENDED_IMPLICIT_PREFIX "deviceclass.resource.kubernetes.io/"
-#define EXTENDED_PER_POD_MAX     4  /* names of one pod; two nodes may differ in each */
-#define EXTENDED_DEVICES_MAX     32 /* Kubernetes: devices of one claim, which is made for a pod */
+#define EXTENDED_PER_POD_MAX     4 /* names of one pod; two nodes may differ in each */
 
 struct core;
 struct device_demand;

@@ -49,7 +49,7 @@ static int64_t asked_at_most(const struct pod_spec *spec, const struct amount_li
 {
     int64_t most = str_eq_c(name, RESOURCE_PODS) ? 1 : 0;
     if (resource_is_device(name)) {
-        most = sat_mul(spec->resource_claims.count, CLAIM_RESULTS_MAX);
+        most = sat_mul(spec->resource_claims.count, CLAIM_DEVICES_MAX);
     }
     for (uint32_t i = 0; i < asked->count; i++) {
         most = sat_add(most, str_eq(asked->items[i].resource, name) ? asked->items[i].value : 0);

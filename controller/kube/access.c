@@ -50,14 +50,10 @@ static char *copy_bytes(struct str text)
 /* -- what is remembered -------------------------------------------------------------------------
  */
 
-/* The compiler may not leave out what looks like a write that nobody reads. */
 static void free_secret(char *secret, size_t bytes)
 {
     if (secret != NULL) {
-        volatile char *at = secret;
-        for (size_t i = 0; i < bytes; i++) {
-            at[i] = '\0';
-        }
+        explicit_bzero(secret, bytes);
     }
     mem_free(secret);
 }

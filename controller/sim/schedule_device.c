@@ -3,8 +3,9 @@
  * devices in order of their keys. What it can't judge it doesn't allocate. */
 #include "sim_internal.h"
 
+#include "tallyman/base/limits.h"
+
 #define ALLOCATION_STEPS_MAX 100000
-#define CLAIM_RESULTS_MAX    32 /* Kubernetes: devices of one claim */
 
 struct pick {
     struct pod_claim *claim;
@@ -135,7 +136,7 @@ static bool request_is_known(const struct device_request *request)
                                         str_eq_c(exact->allocation_mode, "ExactCount"));
     return is_counted && !(exact->admin_access.is_set && exact->admin_access.value) &&
            (exact->capacity == NULL || exact->capacity->requests.count == 0) &&
-           request_count(exact) > 0 && request_count(exact) <= CLAIM_RESULTS_MAX;
+           request_count(exact) > 0 && request_count(exact) <= CLAIM_DEVICES_MAX;
 }
 
 static bool collect_picks(struct allocation *allocation, struct pod_claim *claim)
@@ -161,7 +162,7 @@ static uint32_t count_room(const struct placement *placement)
 {
     uint32_t room = 1;
     for (uint32_t i = 0; i < placement->claim_count; i++) {
-        room += placement->claims[i].object->spec.devices.requests.count * CLAIM_RESULTS_MAX;
+        room += placement->claims[i].object->spec.devices.requests.count * CLAIM_DEVICES_MAX;
     }
     return room;
 }

@@ -9,18 +9,6 @@
 
 #define CLASS "gpu.example.com"
 
-static void expect_selector(struct scenario *s, const char *job, const char *key, const char *value)
-{
-    scenario_start(s);
-    const struct string_map *selector = &scenario_job(s, job)->spec.pod_template.spec.node_selector;
-    struct str found = string_map_get(selector, key);
-    if (value == NULL) {
-        assert_false(str_is_set(found));
-    } else {
-        check_str(found, value);
-    }
-}
-
 static const struct explanation *explanation_of(struct scenario *s, const char *job)
 {
     const struct admission *admission = scenario_object(s, KIND_ADMISSION, job);

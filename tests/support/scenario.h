@@ -220,3 +220,5 @@ struct scenario_counts counts_take(struct scenario *s);
 struct core *scenario_core(struct scenario *s);
 /* The ledger isn't walked after each step any more: for thousands of objects. */
 void checks_are_cheap(struct scenario *s);
+/* What the Job's nodeSelector says of that key; NULL: nothing. */
+void expect_selector(struct scenario *s, const char *job, const char *key, const char *value);

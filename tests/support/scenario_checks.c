@@ -120,3 +120,15 @@ void requests_are_served(struct scenario *s, bool is_served)
         .kind = EVENT_SYNCED, .synced_kind = KIND_PROVISIONING_REQUEST, .is_absent = !is_served};
     step(s, &event);
 }
+
+void expect_selector(struct scenario *s, const char *job, const char *key, const char *value)
+{
+    scenario_start(s);
+    const struct string_map *selector = &scenario_job(s, job)->spec.pod_template.spec.node_selector;
+    struct str found = string_map_get(selector, key);
+    if (value == NULL) {
+        assert_false(str_is_set(found));
+    } else {
+        check_str(found, value);
+    }
+}

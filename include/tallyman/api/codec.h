@@ -230,9 +230,6 @@ struct str json_writer_text(const struct json_writer *writer);
 void encode_object(struct json_writer *writer, const struct schema *schema, const void *value);
 /* The members alone, into an object that the caller has started: it may put others in front. */
 void encode_fields(struct json_writer *writer, const struct schema *schema, const void *value);
-/* The members alone, into an object that the caller has opened: for those that come in front, such
- * as apiVersion and kind. */
-void encode_fields(struct json_writer *writer, const struct schema *schema, const void *value);
 
 /* -- copies ----------------------------------------------------------------------------------- */
 

@@ -173,7 +173,6 @@
 #define BOOKING_AWAITED_MAX     64   /* ends that are tried one by one */
 #define BOOKING_ROUNDS_MAX      100  /* passes of one step, each woken by a booking */
 #define BOOKING_REFUSALS_MAX    16   /* kinds of gangs that are known to be in the way */
-#define CLAIM_RESULTS_MAX       32   /* devices of one claim: Kubernetes' own */
 #define RECORD_AHEAD_MAX_MS     INT64_C(86400000) /* of a record's `at`, by another's clock */
 #define LOOKS_MAX               10000             /* that the trace of one step tells */
 #define BOOKING_REFRESH_MS      10000             /* between two looks at when booked heads start */
