@@ -456,24 +456,20 @@ void evaluate_combination(struct core *core, struct shape *shape, uint32_t combi
     ret_evaluation->combination = combination;
 }
 
-/* The flavor of one group of a set: what is short of it, else all of it. `ask` is of all sets. */
-static void add_needs(struct attempt *attempt, const struct set_attempt *set, uint32_t g,
+/* What a set takes of its flavors, all of it or only what is short. `ask` is of all sets. */
+static void add_needs(struct attempt *attempt, const struct set_attempt *set, bool is_short_only,
                       struct quota_probe *ask, struct quota_probe *needs)
 {
     const struct quota_node *node = &attempt->shape->queue->node;
-    struct str flavor = attempt_chosen(attempt, set, g)->name;
-    bool is_any_short = false;
-    for (int round = 0; round < 2 && !is_any_short; round++) {
-        for (uint32_t i = 0; i < set->demand_count; i++) {
-            const struct quota_demand *demand = &set->demands[i];
-            if (demand->group != set->groups[g] || attempt_total(set, demand) == 0) {
-                continue;
-            }
-            i128 asked = probe_item(attempt->core, ask, flavor, demand->resource)->asked;
-            if (round > 0 || asked > quota_available(node, flavor, demand->resource)) {
-                is_any_short = true;
-                probe_item(attempt->core, needs, flavor, demand->resource)->asked = asked;
-            }
+    for (uint32_t i = 0; i < set->demand_count; i++) {
+        const struct quota_demand *demand = &set->demands[i];
+        if (demand->group < 0 || attempt_total(set, demand) == 0) {
+            continue;
+        }
+        struct str flavor = attempt_flavor(attempt, set, demand)->name;
+        i128 asked = probe_item(attempt->core, ask, flavor, demand->resource)->asked;
+        if (!is_short_only || asked > quota_available(node, flavor, demand->resource)) {
+            probe_item(attempt->core, needs, flavor, demand->resource)->asked = asked;
         }
     }
 }
@@ -488,9 +484,10 @@ bool evaluate_ask(struct core *core, struct shape *shape, uint32_t combination,
     attempt_choose_least(&attempt);
     *ret_needs = (struct quota_probe){.level = 0};
     fill_probe(&attempt, 0, ret_ask);
-    for (uint32_t s = 0; s < attempt.set_count; s++) {
-        for (uint32_t g = 0; g < attempt.sets[s].group_count; g++) {
-            add_needs(&attempt, &attempt.sets[s], g, ret_ask, ret_needs);
+    /* Where no quota is short it is room, and that of anything. */
+    for (int round = 0; round < 2 && ret_needs->count == 0; round++) {
+        for (uint32_t s = 0; s < attempt.set_count; s++) {
+            add_needs(&attempt, &attempt.sets[s], round == 0, ret_ask, ret_needs);
         }
     }
     return true;

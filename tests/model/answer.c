@@ -53,8 +53,14 @@ static struct answer read_decision(const struct decided_gang *gang)
 {
     struct answer answer = {.decision = gang->decision, .reason = gang->reason, .flavor = NONE};
     answer.count = (int)gang->pod_sets[0].count;
-    if (gang->pod_sets[0].flavors.count > 0) {
-        answer.flavor = number_behind(gang->pod_sets[0].flavors.items[0].value, 'f');
+    const struct string_map *flavors = &gang->pod_sets[0].flavors;
+    int choice[RESOURCES] = {NONE, NONE};
+    for (uint32_t i = 0; i < flavors->count; i++) {
+        enum resource r = str_eq_c(flavors->items[i].key, "cpu") ? CPU : DEVICE;
+        choice[r] = number_behind(flavors->items[i].value, 'f');
+    }
+    if (flavors->count > 0) {
+        answer.flavor = choice_of(choice[CPU], choice[DEVICE]);
     }
     for (uint32_t v = 0; v < gang->victims.count; v++) {
         answer.victims |= 1u << number_behind(gang->victims.items[v], 'g');
@@ -146,15 +152,22 @@ static void print_victims(uint32_t victims, FILE *out)
     }
 }
 
+static const char *resource_name(const struct model_state *state, int r)
+{
+    return r == CPU ? "cpu" : state->is_dra ? "gpu.example.com" : "example.com/gpu";
+}
+
 void answer_print(const struct model_state *state, int g, const struct answer *answer, FILE *out)
 {
     fprintf(out, "quay/g%d %s", g, decision_name(answer->decision));
     if (answer->decision == DECISION_ADMIT || answer->decision == DECISION_PREEMPT) {
-        fprintf(out, " count=%d flavor:%s=f%d", answer->count,
-                state->gangs[g].ask[CPU] > 0 ? "cpu"
-                : state->is_dra              ? "gpu.example.com"
-                                             : "example.com/gpu",
-                answer->flavor);
+        fprintf(out, " count=%d", answer->count);
+        for (int r = 0; r < RESOURCES && answer->flavor != NONE; r++) {
+            int flavor = flavor_of(answer->flavor, (enum resource)r);
+            if (flavor != FLAVORS) {
+                fprintf(out, " flavor:%s=f%d", resource_name(state, r), flavor);
+            }
+        }
         print_victims(answer->victims, out);
     }
     if (answer->decision == DECISION_WAIT) {

@@ -51,29 +51,18 @@ static bool has_nodes(const struct model_state *state, int flavor)
     bool has_any = false;
     for (int n = 0; n < NODES; n++) {
         has_any = has_any || state->nodes[n].exists;
-        if (state->nodes[n].exists && state->nodes[n].flavor == flavor) {
+        if (state->nodes[n].exists && state->nodes[n].flavor == nodes_of(flavor)) {
             return true;
         }
     }
     return !state->is_physical || !has_any;
 }
 
-static bool selects(const struct model_state *state, const struct model_gang *gang, int flavor)
-{
-    bool is_listed = true;
-    for (int r = 0; r < RESOURCES; r++) {
-        is_listed =
-            is_listed && (gang->ask[r] == 0 ||
-                          state->members[COHORTS + gang->queue].quota[flavor][r].nominal != NONE);
-    }
-    return is_listed && (gang->selector == NONE || gang->selector == flavor);
-}
-
 static bool could_have_quota(const struct books *books, int g, int flavor, int count)
 {
     const struct model_gang *gang = &books->state->gangs[g];
     for (int r = 0; r < RESOURCES; r++) {
-        struct cell at = {flavor, (enum resource)r};
+        struct cell at = cell_at(flavor, r);
         int demand = ask_of(gang, (enum resource)r, count);
         if (demand > 0 && demand > tree_potential(books->state, COHORTS + gang->queue, at)) {
             return false;
@@ -93,7 +82,7 @@ static int height_on(const struct books *books, int g, int flavor, int count)
     const struct model_gang *gang = &books->state->gangs[g];
     int height = 0;
     for (int r = 0; r < RESOURCES; r++) {
-        struct cell at = {flavor, (enum resource)r};
+        struct cell at = cell_at(flavor, r);
         int demand = ask_of(gang, (enum resource)r, count);
         int h = demand > 0 ? tree_height(books, gang->queue, at, demand) : 0;
         height = h > height ? h : height;
@@ -127,7 +116,7 @@ static enum reason reason_on(const struct books *books, int g, int flavor)
 {
     const struct model_gang *gang = &books->state->gangs[g];
     int least = gang->is_partial && gang->min != NONE ? gang->min : gang->count;
-    if (!selects(books->state, gang, flavor)) {
+    if (!choice_is_open(books->state, gang, flavor)) {
         return REASON_NO_MATCHING_FLAVOR;
     }
     if (!could_have_quota(books, g, flavor, least)) {
@@ -145,10 +134,11 @@ static enum reason reason_on(const struct books *books, int g, int flavor)
 /* The nearest to a start is told (decision 006): room, then quota, then what can never be. */
 static enum reason reason_for(const struct books *books, int g)
 {
-    const int *flavors = books->state->queues[books->state->gangs[g].queue].flavors;
+    int choices[CHOICES];
+    int count = choices_of(books->state, g, choices);
     enum reason nearest = REASON_NONE;
-    for (int i = 0; i < FLAVORS && flavors[i] != NONE; i++) {
-        enum reason reason = reason_on(books, g, flavors[i]);
+    for (int i = 0; i < count; i++) {
+        enum reason reason = reason_on(books, g, choices[i]);
         nearest = is_nearer(reason, nearest) ? reason : nearest;
     }
     return nearest;
@@ -161,9 +151,11 @@ static void try_to_fit(const struct books *books, int g, int count, struct propo
 {
     const struct model_gang *gang = &books->state->gangs[g];
     const struct model_queue *queue = &books->state->queues[gang->queue];
-    for (int i = 0; i < FLAVORS && queue->flavors[i] != NONE; i++) {
-        int flavor = queue->flavors[i];
-        if (!selects(books->state, gang, flavor) || !has_nodes(books->state, flavor) ||
+    int choices[CHOICES];
+    int choice_count = choices_of(books->state, g, choices);
+    for (int i = 0; i < choice_count; i++) {
+        int flavor = choices[i];
+        if (!choice_is_open(books->state, gang, flavor) || !has_nodes(books->state, flavor) ||
             !books_fit(books, g, flavor, count, MEMBERS, 0)) {
             continue;
         }
@@ -185,26 +177,25 @@ static struct books without_stopping(const struct books *books)
     return left;
 }
 
-/* What comes free is taken as far as it goes. */
-static void take_the_most(const struct books *books, int g, int height_max,
-                          struct proposal *proposal)
+int most_that_fit(const struct books *books, int g, int flavor, int count, int height_max,
+                  uint32_t victims)
 {
-    const struct model_gang *gang = &books->state->gangs[g];
-    while (
-        proposal->count < gang->count &&
-        books_fit(books, g, proposal->flavor, proposal->count + 1, height_max, proposal->victims)) {
-        proposal->count++;
+    int most = books->state->gangs[g].count;
+    while (most > count && !books_fit(books, g, flavor, most, height_max, victims)) {
+        most--;
     }
+    return most;
 }
 
 /* There is room on some flavor, and it is only that others' pods aren't placed yet. */
 static bool has_only_to_wait(const struct books *books, int g, int count)
 {
     const struct model_gang *gang = &books->state->gangs[g];
-    const struct model_queue *queue = &books->state->queues[gang->queue];
-    for (int i = 0; i < FLAVORS && queue->flavors[i] != NONE; i++) {
-        int flavor = queue->flavors[i];
-        if (!selects(books->state, gang, flavor) || !has_nodes(books->state, flavor) ||
+    int choices[CHOICES];
+    int choice_count = choices_of(books->state, g, choices);
+    for (int i = 0; i < choice_count; i++) {
+        int flavor = choices[i];
+        if (!choice_is_open(books->state, gang, flavor) || !has_nodes(books->state, flavor) ||
             !has_quota(books, g, flavor, count)) {
             continue;
         }
@@ -222,17 +213,18 @@ static void try_to_preempt(const struct books *now, int g, int count, struct pro
 {
     const struct books books = without_stopping(now);
     const struct model_gang *gang = &books.state->gangs[g];
-    const struct model_queue *queue = &books.state->queues[gang->queue];
+    int choices[CHOICES];
+    int choice_count = choices_of(books.state, g, choices);
     if (has_only_to_wait(now, g, count) || has_only_to_wait(&books, g, count)) {
         return;
     }
-    for (int i = 0; i < FLAVORS && queue->flavors[i] != NONE; i++) {
-        int flavor = queue->flavors[i];
+    for (int i = 0; i < choice_count; i++) {
+        int flavor = choices[i];
         bool is_the_cores = now->core[g].decision == DECISION_PREEMPT;
         if (is_the_cores && now->core[g].flavor != flavor) {
             continue; /* which of several is no matter of these rules */
         }
-        if (proposal->mode != MODE_WAIT || !selects(books.state, gang, flavor) ||
+        if (proposal->mode != MODE_WAIT || !choice_is_open(books.state, gang, flavor) ||
             !could_ever_fit(&books, g, flavor, count)) {
             continue;
         }
@@ -242,7 +234,7 @@ static void try_to_preempt(const struct books *now, int g, int count, struct pro
             *proposal = (struct proposal){MODE_PREEMPT, flavor,
                                           count,        height_on(&books, g, flavor, count),
                                           victims,      REASON_WAITING_FOR_VICTIMS};
-            take_the_most(&books, g, height_max, proposal);
+            proposal->count = most_that_fit(&books, g, flavor, count, height_max, victims);
         }
     }
 }
@@ -265,7 +257,10 @@ static struct proposal judge(const struct books *books, int g)
         try_to_preempt(books, g, least, &proposal);
     }
     if (proposal.mode == MODE_WAIT) {
-        proposal.reason = reason_for(books, g);
+        /* What is only promised is looked at again when it is bound, and not before. */
+        bool is_promised =
+            books->core[g].reason == REASON_RESERVED_FOR_OTHER && has_only_to_wait(books, g, least);
+        proposal.reason = is_promised ? REASON_RESERVED_FOR_OTHER : reason_for(books, g);
         proposal.count = gang->count;
     }
     return proposal;
@@ -291,10 +286,13 @@ static struct turn turn_of(const struct books *books, int g)
     const struct model_queue *queue = &books->state->queues[gang->queue];
     struct turn turn = {.gang = g, .flavor = NONE, .count = gang->count, .is_hopeless = true};
     bool has_quota_now = false;
-    for (int i = 0; i < FLAVORS && queue->flavors[i] != NONE; i++) {
-        int flavor = queue->flavors[i];
+    int choices[CHOICES];
+    int choice_count = choices_of(books->state, g, choices);
+    for (int i = 0; i < choice_count; i++) {
+        int flavor = choices[i];
         int count = count_by_quota(books, g, flavor);
-        if (!selects(books->state, gang, flavor) || !could_have_quota(books, g, flavor, count)) {
+        if (!choice_is_open(books->state, gang, flavor) ||
+            !could_have_quota(books, g, flavor, count)) {
             continue;
         }
         bool is_free = has_quota(books, g, flavor, count);

@@ -4,6 +4,10 @@
 #include "model/policy.h"
 #include "support/property.h"
 
+/* Flavors of the first group; one more of them for devices, where those have a group of their own.
+ */
+enum { PLAIN = 3, FIRST_CARD = 2 };
+
 struct dice {
     uint64_t random;
 };
@@ -18,6 +22,15 @@ static bool chance(struct dice *dice, int percent)
     return roll(dice, 100) < percent;
 }
 
+static void generate_one(struct dice *dice, const struct member *member, struct quota *quota)
+{
+    quota->nominal = roll(dice, 8);
+    if (member->parent != NONE) {
+        quota->borrowing = chance(dice, 25) ? roll(dice, 5) : NONE;
+        quota->lending = chance(dice, 30) ? roll(dice, quota->nominal + 1) : NONE;
+    }
+}
+
 static void generate_quota(struct dice *dice, struct member *member, int flavor, int devices)
 {
     for (int r = 0; r < RESOURCES; r++) {
@@ -26,11 +39,7 @@ static void generate_quota(struct dice *dice, struct member *member, int flavor,
         if (r == DEVICE && devices == 0) {
             continue;
         }
-        quota->nominal = roll(dice, 8);
-        if (member->parent != NONE) {
-            quota->borrowing = chance(dice, 25) ? roll(dice, 5) : NONE;
-            quota->lending = chance(dice, 30) ? roll(dice, quota->nominal + 1) : NONE;
-        }
+        generate_one(dice, member, quota);
     }
 }
 
@@ -56,7 +65,7 @@ static void generate_cohorts(struct dice *dice, struct model_state *state, int c
         if (is_fair && member->is_object && chance(dice, 40)) {
             member->weight = roll(dice, 5);
         }
-        for (int f = 0; member->is_object && f < FLAVORS; f++) {
+        for (int f = 0; member->is_object && f < PLAIN; f++) {
             if (chance(dice, 25)) {
                 generate_quota(dice, member, f, state->has_devices);
             }
@@ -92,10 +101,11 @@ static void generate_queues(struct dice *dice, struct model_state *state, int co
             member->weight = roll(dice, 5);
         }
         generate_policy(dice, queue);
-        int flavors = 1 + roll(dice, FLAVORS);
-        int first = roll(dice, FLAVORS);
-        for (int i = 0; i < FLAVORS; i++) {
-            queue->flavors[i] = i < flavors ? (first + i) % FLAVORS : NONE;
+        int flavors = 1 + roll(dice, PLAIN);
+        int first = roll(dice, PLAIN);
+        queue->flavors[FLAVORS - 1] = NONE;
+        for (int i = 0; i < PLAIN; i++) {
+            queue->flavors[i] = i < flavors ? (first + i) % PLAIN : NONE;
             if (i < flavors) {
                 generate_quota(dice, member, queue->flavors[i], state->has_devices);
             }
@@ -109,7 +119,7 @@ static void generate_nodes(struct dice *dice, struct model_state *state)
     for (int n = 0; n < count; n++) {
         state->nodes[n] =
             (struct model_node){.exists = true,
-                                .flavor = roll(dice, FLAVORS),
+                                .flavor = roll(dice, PLAIN),
                                 .has = {1 + roll(dice, 6), state->has_devices ? roll(dice, 5) : 0},
                                 .pods = chance(dice, 20) ? 1 + roll(dice, 4) : 110};
     }
@@ -127,12 +137,15 @@ static void generate_gang(struct dice *dice, struct model_state *state, int g, i
     gang->ask[DEVICE] = state->has_devices && chance(dice, 60) ? 1 + roll(dice, 2) : 0;
     gang->ask[CPU] = chance(dice, 70) ? 1 : roll(dice, 4);
     gang->ask[CPU] += gang->ask[CPU] + gang->ask[DEVICE] == 0 ? 1 : 0;
+    if (state->has_groups && state->is_physical && gang->ask[CPU] == 0) {
+        gang->ask[CPU] = 1; /* a card says nothing about the node */
+    }
     if (chance(dice, 25)) {
         gang->min = 1 + roll(dice, gang->count);
         gang->is_partial = chance(dice, 60);
     }
     gang->is_held = chance(dice, 3);
-    gang->selector = chance(dice, 10) ? roll(dice, FLAVORS) : NONE;
+    gang->selector = chance(dice, 10) ? roll(dice, PLAIN) : NONE;
     for (int p = 0; p < PODS_MAX; p++) {
         gang->nodes[p] = NONE;
     }
@@ -145,7 +158,7 @@ static bool bind_pods(struct dice *dice, struct model_state *state, struct model
         int first = roll(dice, NODES);
         for (int i = 0; i < NODES && gang->nodes[p] == NONE; i++) {
             struct model_node *node = &state->nodes[(first + i) % NODES];
-            if (node->exists && node->flavor == gang->flavor && node->pods > 0 &&
+            if (node->exists && node->flavor == nodes_of(gang->flavor) && node->pods > 0 &&
                 node->has[CPU] >= gang->ask[CPU] && node->has[DEVICE] >= gang->ask[DEVICE]) {
                 node->has[CPU] -= gang->ask[CPU];
                 node->has[DEVICE] -= gang->ask[DEVICE];
@@ -160,6 +173,21 @@ static bool bind_pods(struct dice *dice, struct model_state *state, struct model
     return true;
 }
 
+/* On that flavor, and in a state with two groups on one of its queue's cards; NONE: there is none.
+ */
+static int generate_choice(struct dice *dice, const struct model_state *state,
+                           const struct model_gang *gang, int flavor)
+{
+    int card = flavor;
+    if (state->has_groups && gang->ask[DEVICE] > 0) {
+        card = state->queues[gang->queue].cards[roll(dice, 2)];
+        if (card == NONE) {
+            return NONE;
+        }
+    }
+    return choice_of(gang->ask[CPU] > 0 ? flavor : NONE, gang->ask[DEVICE] > 0 ? card : NONE);
+}
+
 /* The room is counted down while pods are bound, in a copy. */
 static void generate_running(struct dice *dice, struct model_state *state, struct model_state *left,
                              int g)
@@ -169,17 +197,18 @@ static void generate_running(struct dice *dice, struct model_state *state, struc
     running.is_running = true;
     running.is_held = false;
     running.selector = NONE;
-    running.flavor = state->queues[gang->queue].flavors[roll(dice, FLAVORS)];
+    int flavor = state->queues[gang->queue].flavors[roll(dice, PLAIN)];
+    running.flavor = generate_choice(dice, state, &running, flavor);
     running.runs_s = 60 * roll(dice, 9);
     running.age_s = running.runs_s + 60 * roll(dice, 5);
     running.saved_s = chance(dice, 15) ? 60 * roll(dice, 10) : NONE;
-    if (running.flavor == NONE) {
+    if (flavor == NONE || running.flavor == NONE) {
         return;
     }
     struct books books = books_at_first(state, NULL);
     bool fits_quota = true;
     for (int r = 0; r < RESOURCES; r++) {
-        struct cell at = {running.flavor, (enum resource)r};
+        struct cell at = cell_at(running.flavor, r);
         fits_quota = fits_quota && ask_of(&running, at.resource, running.count) <=
                                        tree_available(&books, COHORTS + running.queue, at);
     }
@@ -202,12 +231,12 @@ static void contest_cohort(struct dice *dice, const struct model_state *state, s
 static void contest_queue(struct dice *dice, struct member *member, struct model_queue *queue)
 {
     queue->reclaim = chance(dice, 70) ? RECLAIM_ANY : RECLAIM_LOWER;
-    for (int i = chance(dice, 60) ? 1 : FLAVORS; i < FLAVORS; i++) {
-        struct quota *quota = member->quota[(queue->flavors[0] + i) % FLAVORS];
+    for (int i = chance(dice, 60) ? 1 : PLAIN; i < PLAIN; i++) {
+        struct quota *quota = member->quota[(queue->flavors[0] + i) % PLAIN];
         quota[CPU] = quota[DEVICE] = (struct quota){NONE, NONE, NONE};
         queue->flavors[i] = NONE;
     }
-    for (int f = 0; f < FLAVORS; f++) {
+    for (int f = 0; f < PLAIN; f++) {
         if (member->quota[f][CPU].nominal != NONE) {
             member->quota[f][CPU] = (struct quota){roll(dice, 3), NONE, NONE};
         }
@@ -219,7 +248,7 @@ static void contest_queue(struct dice *dice, struct member *member, struct model
 static void contest(struct dice *dice, struct model_state *state)
 {
     for (int c = 0; c < COHORTS; c++) {
-        for (int f = 0; state->members[c].is_object && f < FLAVORS; f++) {
+        for (int f = 0; state->members[c].is_object && f < PLAIN; f++) {
             contest_cohort(dice, state, state->members[c].quota[f]);
         }
     }
@@ -258,7 +287,55 @@ static void generate_gangs(struct dice *dice, struct model_state *state, int run
     }
 }
 
-void state_generate(struct model_state *state, uint64_t seed, bool may_be_contested)
+/* -- two resource groups ------------------------------------------------------------------------
+ */
+
+static void split_queue(struct dice *dice, struct model_queue *queue, struct member *member)
+{
+    int count = 0;
+    for (int i = 0; i < PLAIN; i++) {
+        if (queue->flavors[i] != NONE && queue->flavors[i] < FIRST_CARD) {
+            queue->flavors[count++] = queue->flavors[i];
+        }
+    }
+    if (count == 0) {
+        queue->flavors[count++] = 0;
+        generate_one(dice, member, &member->quota[0][CPU]);
+    }
+    int first = roll(dice, 2);
+    int cards = 1 + roll(dice, 2);
+    for (int i = 0; i < FLAVORS; i++) {
+        queue->flavors[i] = i < count ? queue->flavors[i] : NONE;
+        queue->cards[i] = i < cards ? FIRST_CARD + (first + i) % 2 : NONE;
+        if (i < cards) {
+            generate_one(dice, member, &member->quota[queue->cards[i]][DEVICE]);
+        }
+    }
+}
+
+/* Devices get a group of their own: its flavors are cards, whatever the node. */
+static void split_groups(struct dice *dice, struct model_state *state)
+{
+    state->has_groups = true;
+    for (int m = 0; m < MEMBERS; m++) {
+        struct member *member = &state->members[m];
+        for (int f = 0; f < FLAVORS; f++) {
+            struct quota *other = &member->quota[f][f < FIRST_CARD ? DEVICE : CPU];
+            *other = (struct quota){NONE, NONE, NONE};
+        }
+        member->quota[FIRST_CARD][DEVICE] = (struct quota){NONE, NONE, NONE};
+        if (member->exists && m >= COHORTS) {
+            split_queue(dice, &state->queues[m - COHORTS], member);
+        }
+        for (int f = FIRST_CARD; member->is_object && m < COHORTS && f < FLAVORS; f++) {
+            if (chance(dice, 30)) {
+                generate_one(dice, member, &member->quota[f][DEVICE]);
+            }
+        }
+    }
+}
+
+void state_generate(struct model_state *state, uint64_t seed, struct kinds kinds)
 {
     struct dice dice = {seed * UINT64_C(0x9e3779b97f4a7c15) + 11};
     (void)roll(&dice, 2);
@@ -270,11 +347,14 @@ void state_generate(struct model_state *state, uint64_t seed, bool may_be_contes
     int cohorts = roll(&dice, COHORTS + 1);
     generate_cohorts(&dice, state, cohorts, is_fair);
     generate_queues(&dice, state, cohorts, is_fair);
-    bool is_contested = may_be_contested && cohorts > 0 && chance(&dice, 35);
+    bool is_contested = kinds.may_be_contested && cohorts > 0 && chance(&dice, 35);
     if (is_contested) {
         contest(&dice, state);
     }
-    if (is_fair && !may_be_contested) {
+    if (kinds.may_have_groups && state->has_devices && chance(&dice, 40)) {
+        split_groups(&dice, state);
+    }
+    if (is_fair && !kinds.may_be_contested) {
         forbid_reclaim(state);
     }
     generate_nodes(&dice, state);

@@ -26,7 +26,7 @@ static bool borrows(const struct books *books, int member, int g)
 {
     const struct model_gang *gang = &books->state->gangs[g];
     for (int r = 0; r < RESOURCES; r++) {
-        struct cell at = {books->flavor[g], (enum resource)r};
+        struct cell at = cell_at(books->flavor[g], r);
         if (gang->ask[r] > 0 && tree_is_borrowing(books, member, at)) {
             return true;
         }
@@ -42,7 +42,7 @@ static bool has_grown_beyond_its_own(const struct books *books, int g)
     int queue = COHORTS + state->gangs[g].queue;
     struct books before = *books;
     before.is_charged[g] = false;
-    for (int m = queue; m != NONE; m = state->members[m].parent) {
+    for (int m = queue; state->members[m].parent != NONE; m = state->members[m].parent) {
         if (borrows(books, m, g) && !borrows(&before, m, g)) {
             return true;
         }
@@ -71,12 +71,13 @@ static bool is_share_no_higher(const struct books *books, int g, int other)
     const struct model_state *state = books->state;
     const struct model_gang *gang = &state->gangs[g];
     struct share theirs = share_at(books, branch_towards(state, other, gang->queue));
-    const int *flavors = state->queues[gang->queue].flavors;
-    for (int i = 0; i < FLAVORS && flavors[i] != NONE; i++) {
+    int choices[CHOICES];
+    int count = choices_of(state, g, choices);
+    for (int i = 0; i < count; i++) {
         struct books with = *books;
         int mine = branch_towards(state, gang->queue, other);
         with.is_charged[g] = true;
-        with.flavor[g] = flavors[i];
+        with.flavor[g] = choices[i];
         with.count[g] = gang->is_partial && gang->min != NONE ? gang->min : gang->count;
         if (!borrows(&with, mine, g) || share_compare(share_at(&with, mine), theirs) <= 0) {
             return true;

@@ -101,7 +101,7 @@ int main(int argc, char **argv)
         struct model_state state;
         struct answer core[GANGS];
         struct answer model[GANGS];
-        state_generate(&state, seed, true);
+        state_generate(&state, seed, ALL_KINDS);
         bool is_agreed = agree(&state, core, model);
         for (int g = 0; g < GANGS; g++) {
             decided[core[g].decision]++;

@@ -1,6 +1,8 @@
 /* manifest.c - a state as Kubernetes objects: fed to the core, or printed as a case. */
 #include "model/manifest.h"
 
+#include "model/policy.h"
+
 #include "tallyman/base/text.h"
 #include "tallyman/base/time_text.h"
 
@@ -49,7 +51,8 @@ static void add_flavor(struct text *text, const struct model_state *state,
         if (quota->nominal == NONE) {
             continue;
         }
-        text_addf(text, "%s{\"name\":\"%s\",\"nominalQuota\":\"%d\"", r == CPU ? "" : ",",
+        bool is_second = r == DEVICE && member->quota[flavor][CPU].nominal != NONE;
+        text_addf(text, "%s{\"name\":\"%s\",\"nominalQuota\":\"%d\"", is_second ? "," : "",
                   r == CPU ? "cpu" : device_name(state), quota->nominal);
         add_limit(text, "borrowingLimit", quota->borrowing);
         add_limit(text, "lendingLimit", quota->lending);
@@ -58,19 +61,35 @@ static void add_flavor(struct text *text, const struct model_state *state,
     text_addf(text, "]}");
 }
 
-static void add_quota(struct text *text, const struct model_state *state,
-                      const struct member *member, const int flavors[FLAVORS])
+/* The group of those flavors that list it; false: none does. */
+static bool add_group(struct text *text, const struct model_state *state,
+                      const struct member *member, const int flavors[FLAVORS], enum resource r,
+                      const char *before)
 {
-    text_addf(text, ",\"resourceGroups\":[{\"flavors\":[");
-    const char *comma = "";
+    bool is_any = false;
     for (int i = 0; i < FLAVORS; i++) {
-        if (flavors[i] != NONE && member->quota[flavors[i]][CPU].nominal != NONE) {
-            text_addf(text, "%s", comma);
+        if (flavors[i] != NONE && member->quota[flavors[i]][r].nominal != NONE) {
+            text_addf(text, "%s", is_any ? "," : before);
             add_flavor(text, state, member, flavors[i]);
-            comma = ",";
+            is_any = true;
         }
     }
-    text_addf(text, "]}]");
+    text_addf(text, "%s", is_any ? "]}" : "");
+    return is_any;
+}
+
+static void add_quota(struct text *text, const struct model_state *state,
+                      const struct member *member, const int flavors[FLAVORS],
+                      const int cards[FLAVORS])
+{
+    static const char begin[] = ",\"resourceGroups\":[{\"flavors\":[";
+    bool is_any = add_group(text, state, member, flavors, CPU, begin);
+    if (state->has_groups) {
+        is_any =
+            add_group(text, state, member, cards, DEVICE, is_any ? ",{\"flavors\":[" : begin) ||
+            is_any;
+    }
+    text_addf(text, "%s", is_any ? "]" : "");
 }
 
 static void add_weight(struct text *text, int halves)
@@ -83,16 +102,10 @@ static void add_weight(struct text *text, int halves)
 static void put_cohort(struct sink *sink, const struct model_state *state, int c)
 {
     const struct member *member = &state->members[c];
-    static const int all[FLAVORS] = {0, 1, 2};
-    bool has_quota = false;
-    for (int f = 0; f < FLAVORS; f++) {
-        has_quota = has_quota || member->quota[f][CPU].nominal != NONE;
-    }
+    static const int all[FLAVORS] = {0, 1, 2, 3};
     struct text spec;
     text_init(&spec, sink->arena, 1u << 16);
-    if (has_quota) {
-        add_quota(&spec, state, member, all);
-    }
+    add_quota(&spec, state, member, all, all);
     add_weight(&spec, member->weight);
     if (member->parent != NONE) {
         text_addf(&spec, ",\"parentName\":\"c%d\"", member->parent);
@@ -128,7 +141,7 @@ static void put_queue(struct sink *sink, const struct model_state *state, int q)
     if (member->parent != NONE) {
         text_addf(&spec, ",\"cohort\":\"c%d\"", member->parent);
     }
-    add_quota(&spec, state, member, queue->flavors);
+    add_quota(&spec, state, member, queue->flavors, queue->cards);
     add_policy(&spec, queue);
     add_weight(&spec, member->weight);
     if (queue->protect_s > 0) {
@@ -152,8 +165,11 @@ static void put_policy_objects(struct sink *sink, const struct model_state *stat
             arena_format(sink->arena, "\"value\":%d", p));
     }
     for (int f = 0; f < FLAVORS; f++) {
+        struct str labels = state->has_groups && f > 1
+                                ? none()
+                                : arena_format(sink->arena, "\"nodeLabels\":{\"kind\":\"f%d\"}", f);
         put(sink, KIND_RESOURCE_FLAVOR, arena_format(sink->arena, "f%d", f), none(),
-            arena_format(sink->arena, "\"spec\":{\"nodeLabels\":{\"kind\":\"f%d\"}}", f));
+            arena_format(sink->arena, "\"spec\":{" STR_FMT "}", STR_ARG(labels)));
     }
     for (int c = 0; c < COHORTS; c++) {
         if (state->members[c].exists && state->members[c].is_object) {
@@ -235,8 +251,9 @@ static struct str pod_spec(struct arena *arena, const struct model_state *state,
 {
     struct text spec;
     text_init(&spec, arena, 1u << 12);
-    int flavor = gang->is_running ? gang->flavor : gang->selector;
-    if (flavor != NONE) {
+    int flavor = gang->is_running ? nodes_of(gang->flavor) : gang->selector;
+    bool has_labels = !state->has_groups || !gang->is_running || gang->ask[CPU] > 0;
+    if (flavor != NONE && has_labels) {
         text_addf(&spec, "\"nodeSelector\":{\"kind\":\"f%d\"},", flavor);
     }
     bool has_claim = state->is_dra && gang->ask[DEVICE] > 0;
@@ -281,9 +298,14 @@ static void add_annotations(struct text *text, struct arena *arena, const struct
                   "\\\"" STR_FMT "\\\",\\\"priority\\\":%d,\\\"podSets\\\":[{\\\"name\\\":"
                   "\\\"main\\\",\\\"count\\\":%d,\\\"flavors\\\":{",
                   gang->queue, STR_ARG(time_at(arena, gang->runs_s)), gang->priority, gang->count);
-        text_addf(text, "\\\"cpu\\\":\\\"f%d\\\"", gang->flavor);
-        if (gang->ask[DEVICE] > 0) {
-            text_addf(text, ",\\\"%s\\\":\\\"f%d\\\"", device_name(state), gang->flavor);
+        const char *comma = "";
+        for (int r = 0; r < RESOURCES; r++) {
+            if (gang->ask[r] > 0) {
+                text_addf(text, "%s\\\"%s\\\":\\\"f%d\\\"", comma,
+                          r == CPU ? "cpu" : device_name(state),
+                          flavor_of(gang->flavor, (enum resource)r));
+                comma = ",";
+            }
         }
         text_addf(text,
                   "}}],\\\"restore\\\":{\\\"nodeSelector\\\":null,\\\"tolerations\\\":null,"

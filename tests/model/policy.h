@@ -23,6 +23,13 @@ struct books {
 
 struct books books_at_first(const struct model_state *state, const struct answer *core);
 int ask_of(const struct model_gang *gang, enum resource r, int count);
+/* All that it could run on, in the order in which they are tried: the flavor of the last group
+ * changes first. */
+int choices_of(const struct model_state *state, int gang, int ret_choices[CHOICES]);
+/* The queue lists all that it asks for there, and its selector allows it. */
+bool choice_is_open(const struct model_state *state, const struct model_gang *gang, int choice);
+/* The flavor whose nodes those are. */
+int nodes_of(int choice);
 /* Whether `a` stands before `b` by priority, time and uid. */
 bool is_ahead(const struct model_state *state, int a, int b);
 
@@ -31,6 +38,11 @@ struct cell {
     int flavor;
     enum resource resource;
 };
+
+static inline struct cell cell_at(int choice, int r)
+{
+    return (struct cell){flavor_of(choice, (enum resource)r), (enum resource)r};
+}
 
 /* What only those below may use. */
 int tree_guaranteed(const struct model_state *state, int member, struct cell at);
@@ -84,6 +96,10 @@ bool books_fit(const struct books *books, int gang, int flavor, int count, int h
                uint32_t victims);
 
 /* -- decide.c -- */
+/* What comes free is taken as far as it goes. */
+int most_that_fit(const struct books *books, int gang, int flavor, int count, int height_max,
+                  uint32_t victims);
+
 struct pass {
     struct books books;
     struct answer *answers;

@@ -83,7 +83,7 @@ static struct question ask_about(const struct books *books, int flavor)
     struct question question = {.group_count = 0};
     for (int n = 0; n < NODES; n++) {
         const struct model_node *node = &books->state->nodes[n];
-        if (node->exists && node->flavor == flavor) {
+        if (node->exists && node->flavor == nodes_of(flavor)) {
             memcpy(question.places[n].left, node->has, sizeof(node->has));
             question.places[n].pods = node->pods;
         }
@@ -92,7 +92,7 @@ static struct question ask_about(const struct books *books, int flavor)
     for (int g = 0; g < GANGS; g++) {
         const struct model_gang *gang = &books->state->gangs[g];
         int made = books->is_new[g] ? books->count[g] : unbound(gang);
-        if (books->is_charged[g] && books->flavor[g] == flavor && made > 0) {
+        if (books->is_charged[g] && nodes_of(books->flavor[g]) == nodes_of(flavor) && made > 0) {
             int need = books->is_new[g] ? books->promised[g] : made;
             question.groups[question.group_count++] = (struct group){gang->ask, made, need};
         }
@@ -247,15 +247,17 @@ static enum room room_in(const struct books *books, const struct group *group, i
     return answer(&question);
 }
 
-/* Those that fit beside the others' pods as these would be placed first. */
-static int places_beside(const struct books *books, int gang, int flavor)
+/* Those that fit beside the others' pods as these would be placed first: all that will be made, or
+ * only those that have to find a place. */
+static int places_beside(const struct books *books, int gang, int flavor, bool is_of_all)
 {
     struct question question = ask_about(books, flavor);
     for (int g = 0; g < question.group_count; g++) {
-        for (int pods = question.groups[g].need; pods > 0; pods--) {
+        const struct group *group = &question.groups[g];
+        for (int pods = is_of_all ? group->made : group->need; pods > 0; pods--) {
             for (int n = 0; n < NODES; n++) {
-                if (has_place(&question.places[n], question.groups[g].ask)) {
-                    take(&question.places[n], question.groups[g].ask, 1);
+                if (has_place(&question.places[n], group->ask)) {
+                    take(&question.places[n], group->ask, 1);
                     break;
                 }
             }
@@ -273,7 +275,7 @@ enum room room_for(const struct books *books, int gang, int flavor, int count, i
     enum room all = room_in(books, &group, flavor);
     if (need < count && all == ROOM_YES) {
         /* All that can be placed are promised, so the core may look whether all those are safe. */
-        int places = places_beside(books, gang, flavor);
+        int places = places_beside(books, gang, flavor, false);
         group.need = places < count ? places : count;
         all = room_in(books, &group, flavor) == ROOM_YES ? ROOM_YES : ROOM_EITHER;
         group.need = need;
@@ -317,8 +319,8 @@ bool room_could_be(const struct books *books, int gang, int flavor)
 
 bool room_is_only_promised(const struct books *books, int gang, int flavor, int count)
 {
-    return !books->state->is_physical ||
-           places_beside(books, gang, flavor) >= pods_needed(&books->state->gangs[gang], count);
+    return !books->state->is_physical || places_beside(books, gang, flavor, true) >=
+                                             pods_needed(&books->state->gangs[gang], count);
 }
 
 bool room_beside_bound(const struct books *books, int gang, int flavor, int count)
@@ -331,7 +333,7 @@ bool room_beside_bound(const struct books *books, int gang, int flavor, int coun
 bool room_on(const struct books *books, int gang, int node)
 {
     const struct model_node *there = &books->state->nodes[node];
-    struct question question = ask_about(books, there->flavor);
-    return there->flavor == books->flavor[gang] &&
+    struct question question = ask_about(books, books->flavor[gang]);
+    return there->flavor == nodes_of(books->flavor[gang]) &&
            has_place(&question.places[node], books->state->gangs[gang].ask);
 }

@@ -132,7 +132,7 @@ static bool simplify_queue(struct model_state *state, int i)
 static bool simplify_gang(struct model_state *state, int i)
 {
     struct model_gang *gang = &state->gangs[i % GANGS];
-    bool is_bound = state->is_physical && gang->is_running;
+    bool is_bound = gang->is_running;
     switch (i / GANGS) {
     case 0:
         gang->is_partial = false;

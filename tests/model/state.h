@@ -17,7 +17,9 @@ enum {
     COHORTS = 4,
     QUEUES = 4,
     MEMBERS = COHORTS + QUEUES, /* of the trees: cohorts first, then queues */
-    FLAVORS = 3,
+    FLAVORS = 4,
+    SLOTS = FLAVORS + 1, /* of a choice: a flavor, or none */
+    CHOICES = SLOTS * SLOTS,
     RESOURCES = 2, /* cpu, and one kind of device */
     GANGS = 12,
     NODES = 4,
@@ -25,6 +27,19 @@ enum {
 };
 
 enum resource { CPU, DEVICE };
+
+/* What a gang runs on, in one number: the flavor of each resource that it asks for, and none of the
+ * others. Where both are of one resource group they are the same. */
+static inline int choice_of(int cpu, int device)
+{
+    return (cpu == NONE ? FLAVORS : cpu) * SLOTS + (device == NONE ? FLAVORS : device);
+}
+
+/* FLAVORS: it has none of that. */
+static inline int flavor_of(int choice, enum resource r)
+{
+    return r == CPU ? choice / SLOTS : choice % SLOTS;
+}
 
 /* Of one flavor and resource; without a nominal it isn't listed. */
 struct quota {
@@ -46,6 +61,7 @@ enum reclaim { RECLAIM_NEVER, RECLAIM_LOWER, RECLAIM_ANY };
 
 struct model_queue {
     int flavors[FLAVORS]; /* in the order in which they are tried; NONE ends them */
+    int cards[FLAVORS];   /* those of the second group, where the state has two */
     enum within within;
     enum reclaim reclaim;
     bool borrows_within; /* borrowWithinCohort LowerPriority */
@@ -69,7 +85,7 @@ struct model_gang {
     int ask[RESOURCES]; /* of one pod */
     int selector;       /* the flavor whose nodes it insists on */
     bool is_running;
-    int flavor;          /* where it runs */
+    int flavor;          /* the choice on which it runs */
     int runs_s;          /* since its admission */
     int saved_s;         /* since its last checkpoint */
     int nodes[PODS_MAX]; /* of its pods; NONE: not bound yet */
@@ -85,21 +101,30 @@ struct model_node {
 struct model_state {
     bool is_physical; /* else every queue has fit: Quota, and there are no nodes */
     bool has_devices;
-    bool is_dra; /* devices come by claims; else they are a device plugin's */
+    bool is_dra;     /* devices come by claims; else they are a device plugin's */
+    bool has_groups; /* devices are a resource group of their own, whose flavors are every node */
     struct member members[MEMBERS];
     struct model_queue queues[QUEUES];
     struct model_gang gangs[GANGS];
     struct model_node nodes[NODES];
 };
 
-/* The same seed gives the same state. `may_be_contested`: a third have cohorts that own most of the
- * quota, and queues that may take it from each other. */
-void state_generate(struct model_state *state, uint64_t seed, bool may_be_contested);
+/* What kinds of states there are to be. */
+struct kinds {
+    bool may_be_contested; /* a third have cohorts that own most of the quota, and queues that may
+                              take it from each other */
+    bool may_have_groups;  /* a quarter have two resource groups */
+};
+
+#define ALL_KINDS ((struct kinds){.may_be_contested = true, .may_have_groups = true})
+
+/* The same seed gives the same state. */
+void state_generate(struct model_state *state, uint64_t seed, struct kinds kinds);
 
 struct answer {
     enum decision decision;
     int count;
-    int flavor;
+    int flavor;       /* a choice */
     uint32_t victims; /* a bit each */
     enum reason reason;
     bool is_reason_open; /* looked at again, and there is more than one moment to tell of */

@@ -6,7 +6,7 @@
 
 static struct cell cell_of(const struct need *need, int r)
 {
-    return (struct cell){need->flavor, (enum resource)r};
+    return cell_at(need->flavor, r);
 }
 
 const struct model_gang *gang_of(const struct need *need)
@@ -65,7 +65,7 @@ static bool room_fits(const struct books *books, const struct need *need, uint32
         room_for(books, need->gang, need->flavor, need->count, pods_needed(gang, need->count));
     const struct answer *core = &books->core[need->gang];
     bool core_grants =
-        core->flavor == need->flavor && core->count == need->count &&
+        core->flavor == need->flavor && core->count >= need->count &&
         (victims == 0 ? core->decision == DECISION_ADMIT
                       : core->decision == DECISION_PREEMPT && (core->victims & ~victims) == 0);
     return room == ROOM_YES || (room == ROOM_EITHER && core_grants);
@@ -104,9 +104,9 @@ static bool borrows_what_is_short(const struct books *books, const struct need *
                                   int member)
 {
     for (int r = 0; r < RESOURCES; r++) {
-        if (need->is_short[r] && books->flavor[v] == need->flavor &&
-            books->state->gangs[v].ask[r] > 0 &&
-            tree_is_borrowing(books, member, cell_of(need, r))) {
+        struct cell at = cell_of(need, r);
+        if (need->is_short[r] && cell_at(books->flavor[v], r).flavor == at.flavor &&
+            books->state->gangs[v].ask[r] > 0 && tree_is_borrowing(books, member, at)) {
             return true;
         }
     }
@@ -130,7 +130,7 @@ static bool borrows_what_it_holds(const struct books *books, int v)
 {
     const struct model_gang *gang = &books->state->gangs[v];
     for (int r = 0; r < RESOURCES; r++) {
-        struct cell at = {books->flavor[v], (enum resource)r};
+        struct cell at = cell_at(books->flavor[v], r);
         if (gang->ask[r] > 0 && tree_is_borrowing(books, COHORTS + gang->queue, at)) {
             return true;
         }

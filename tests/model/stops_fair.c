@@ -53,7 +53,7 @@ static int branch_below(const struct model_state *state, int queue, int top)
 static bool borrows_what_it_asks(const struct books *after, int gang, int flavor, int member)
 {
     for (int r = 0; r < RESOURCES; r++) {
-        struct cell at = {flavor, (enum resource)r};
+        struct cell at = cell_at(flavor, r);
         if (after->state->gangs[gang].ask[r] > 0 && tree_is_borrowing(after, member, at)) {
             return true;
         }
@@ -284,10 +284,11 @@ static bool could_anybody_take(const struct hunt *hunt, const struct books *left
     for (int g = 0; g < GANGS; g++) {
         const struct model_gang *gang = &state->gangs[g];
         int least = gang->is_partial && gang->min != NONE ? gang->min : gang->count;
-        const int *flavors = state->queues[gang->queue].flavors;
-        for (int i = 0; waits_elsewhere(hunt, g) && i < FLAVORS && flavors[i] != NONE; i++) {
-            bool is_selected = gang->selector == NONE || gang->selector == flavors[i];
-            if (is_selected && could_take(hunt, left, g, flavors[i], least)) {
+        int choices[CHOICES];
+        int count = waits_elsewhere(hunt, g) ? choices_of(state, g, choices) : 0;
+        for (int i = 0; i < count; i++) {
+            if (choice_is_open(state, gang, choices[i]) &&
+                could_take(hunt, left, g, choices[i], least)) {
                 return true;
             }
         }
@@ -369,11 +370,8 @@ uint32_t stops_find_fair(const struct need *need)
         }
     }
     struct need most = *need; /* what comes free is taken as far as it goes */
-    while (
-        most.count < gang_of(need)->count &&
-        books_fit(need->books, need->gang, need->flavor, most.count + 1, MEMBERS, all_of(&catch))) {
-        most.count++;
-    }
+    most.count =
+        most_that_fit(need->books, need->gang, need->flavor, need->count, MEMBERS, all_of(&catch));
     hunt.need = &most;
     return catch.count > 0 && holds(&hunt, &catch) ? all_of(&catch) : 0;
 }

@@ -44,7 +44,8 @@ static int used_by_gangs(const struct books *books, int queue, struct cell at)
     int sum = 0;
     for (int g = 0; g < GANGS; g++) {
         const struct model_gang *gang = &books->state->gangs[g];
-        if (books->is_charged[g] && gang->queue == queue && books->flavor[g] == at.flavor) {
+        bool is_there = cell_at(books->flavor[g], at.resource).flavor == at.flavor;
+        if (books->is_charged[g] && gang->queue == queue && is_there) {
             sum += ask_of(gang, at.resource, books->count[g]);
         }
     }

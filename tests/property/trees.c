@@ -54,7 +54,7 @@ static void give_objects(struct load *load, const struct model_state *state, boo
 static struct load load_new(uint64_t seed)
 {
     struct load load = {.s = scenario_new(), .random = seed};
-    state_generate(&load.all, seed, true);
+    state_generate(&load.all, seed, (struct kinds){.may_be_contested = true});
     load.all.is_dra = false;
     for (int q = 0; q < QUEUES; q++) {
         load.all.queues[q].protect_s = 0; /* no time passes here */
@@ -136,7 +136,9 @@ static void read_gang(const struct load *load, struct model_state *state, int g)
     if (!gang->is_running) {
         return;
     }
-    gang->flavor = flavor_in(record_of(job));
+    int flavor = flavor_in(record_of(job));
+    gang->flavor =
+        choice_of(gang->ask[CPU] > 0 ? flavor : NONE, gang->ask[DEVICE] > 0 ? flavor : NONE);
     gang->runs_s = 0;
     gang->saved_s = NONE;
     for (int p = 0; p < gang->count; p++) {

@@ -1,0 +1,54 @@
+/* choice.c - what a gang could run on: one flavor of each resource group that it asks of. */
+#include "model/policy.h"
+
+static int choices_of_queue(const struct model_gang *gang, const int *flavors, const int *cards,
+                            int ret_choices[CHOICES])
+{
+    int count = 0;
+    for (int i = 0; i < FLAVORS; i++) {
+        for (int j = 0; j < FLAVORS; j++) {
+            bool is_first = (gang->ask[CPU] > 0 || i == 0) && (gang->ask[DEVICE] > 0 || j == 0);
+            if (is_first && flavors[i] != NONE && cards[j] != NONE) {
+                ret_choices[count++] = choice_of(gang->ask[CPU] > 0 ? flavors[i] : NONE,
+                                                 gang->ask[DEVICE] > 0 ? cards[j] : NONE);
+            }
+        }
+    }
+    return count;
+}
+
+int choices_of(const struct model_state *state, int g, int ret_choices[CHOICES])
+{
+    const struct model_gang *gang = &state->gangs[g];
+    const struct model_queue *queue = &state->queues[gang->queue];
+    if (state->has_groups) {
+        return choices_of_queue(gang, queue->flavors, queue->cards, ret_choices);
+    }
+    int count = 0;
+    for (int i = 0; i < FLAVORS && queue->flavors[i] != NONE; i++) {
+        int flavor = queue->flavors[i];
+        ret_choices[count++] =
+            choice_of(gang->ask[CPU] > 0 ? flavor : NONE, gang->ask[DEVICE] > 0 ? flavor : NONE);
+    }
+    return count;
+}
+
+int nodes_of(int choice)
+{
+    int flavor = flavor_of(choice, CPU);
+    return flavor == FLAVORS ? flavor_of(choice, DEVICE) : flavor;
+}
+
+bool choice_is_open(const struct model_state *state, const struct model_gang *gang, int flavor)
+{
+    bool is_listed = true;
+    for (int r = 0; r < RESOURCES; r++) {
+        is_listed = is_listed &&
+                    (gang->ask[r] == 0 || state->members[COHORTS + gang->queue]
+                                                  .quota[flavor_of(flavor, (enum resource)r)][r]
+                                                  .nominal != NONE);
+    }
+    bool has_labels = !state->has_groups || gang->ask[CPU] > 0;
+    return is_listed &&
+           (gang->selector == NONE || !has_labels || gang->selector == nodes_of(flavor));
+}
