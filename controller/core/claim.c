@@ -174,6 +174,8 @@ static void claim_replace(struct core *core, struct claim_state *claim,
     bool was_allocated = claim_is_allocated(claim);
     bool was_there = claim->object != NULL;
     struct resource_claim *old = claim->object;
+    whatif_forget_claim(core, old);
+    whatif_forget_claim(core, object);
     claim_count(core, claim, false);
     claim->object = object;
     claim_count(core, claim, true);

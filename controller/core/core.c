@@ -54,6 +54,8 @@ void core_free(struct core *core)
     struct effects ignored = {.arena = &core->scratch};
     core->out = &ignored;
     core->is_ready = false;
+    whatif_forget(core);
+    whatif_free(core);
     gangs_free(core);
     requests_free(core);
     bookings_free(core);

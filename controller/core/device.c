@@ -162,6 +162,7 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
 
 static void pool_clear(struct core *core, struct pool_state *pool)
 {
+    whatif_forget(core);
     while (pool->devices != NULL) {
         struct device_state *device = pool->devices;
         pool->devices = device->next_in_pool;

@@ -40,6 +40,9 @@ void device_set_used(struct core *core, struct str key, struct used_device *used
     if (device == NULL) {
         return;
     }
+    if (whatif_is_kept(core, device->freed_epoch)) {
+        whatif_forget(core); /* what others free of it has been reckoned with its users so far */
+    }
     device->used = used;
     device_mark(core, device, used != NULL);
     if (device->is_shareable) {
@@ -78,12 +81,14 @@ bool device_has_shares(const struct core *core, const struct device_state *devic
     return planned > 0 || used > shares_freed(core, device);
 }
 
-/* Somebody has all of it. */
+/* Somebody has all of it. A device that several claims name is free when all of them are. */
 static bool is_used_whole(const struct core *core, const struct device_state *device)
 {
-    if (!device->is_used || !device->is_shareable) {
-        bool is_freed = core->is_what_if && device->freed_epoch == core->what_if_epoch;
-        return device->is_used && !is_freed;
+    if (!device->is_used) {
+        return false;
+    }
+    if (!device->is_shareable) {
+        return shares_freed(core, device) < device->used->claims;
     }
     return device->used->claims > device->used->shares;
 }
@@ -136,6 +141,14 @@ static void counters_free_more(struct core *core, const struct device_state *dev
     }
 }
 
+static void count_freed(struct device_state *device, int sign)
+{
+    device->freed_shares += sign > 0 ? 1u : (uint32_t)-1;
+    if (device->freed_shares == 0) {
+        device->freed_epoch = 0;
+    }
+}
+
 /* One share of it comes free, or is taken back; its counters with the last. */
 static void share_set_freed(struct core *core, struct device_state *device,
                             const struct allocation_result *result, int sign)
@@ -148,7 +161,7 @@ static void share_set_freed(struct core *core, struct device_state *device,
         }
     }
     bool was_used = device_has_shares(core, device);
-    device->freed_shares += sign > 0 ? 1u : (uint32_t)-1;
+    count_freed(device, sign);
     for (uint32_t i = 0; i < device->device->capacity.count; i++) {
         for (uint32_t c = 0; c < result->consumed_capacity.count; c++) {
             const struct resource_amount *amount = &result->consumed_capacity.items[c];
@@ -158,6 +171,19 @@ static void share_set_freed(struct core *core, struct device_state *device,
         }
     }
     if (was_used != device_has_shares(core, device)) {
+        counters_free_more(core, device, sign);
+    }
+}
+
+static void whole_set_freed(struct core *core, struct device_state *device, int sign)
+{
+    if (device->freed_epoch != core->what_if_epoch) {
+        device->freed_epoch = core->what_if_epoch;
+        device->freed_shares = 0;
+    }
+    bool was_used = is_used_whole(core, device);
+    count_freed(device, sign);
+    if (was_used != is_used_whole(core, device)) {
         counters_free_more(core, device, sign);
     }
 }
@@ -177,11 +203,7 @@ void device_set_freed(struct core *core, const struct allocation_result *result,
         }
         return;
     }
-    bool was_freed = device->freed_epoch == core->what_if_epoch;
-    if (was_freed != is_freed) {
-        device->freed_epoch = is_freed ? core->what_if_epoch : 0;
-        counters_free_more(core, device, is_freed ? 1 : -1);
-    }
+    whole_set_freed(core, device, is_freed ? 1 : -1);
 }
 
 static void counters_plan(struct core *core, struct device_state *device)

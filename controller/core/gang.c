@@ -369,6 +369,7 @@ void gang_free(struct core *core, struct gang *gang)
         pod->counted = (struct pod_count){.is_live = false};
     }
     if (gang->pods != NULL) {
+        whatif_forget_gang(core, gang);
         gang->pods->gang = NULL;
         pod_group_free_if_unused(core, gang->pods);
     }

@@ -7,6 +7,7 @@
 #include "state.h"
 #include "strategy.h"
 #include "telling.h"
+#include "whatif.h"
 
 /* -- quota.c: the trees of shared quota ------------------------------------------------------- */
 
@@ -390,13 +391,6 @@ void evaluate_combination(struct core *core, struct shape *shape, uint32_t combi
  * flavor with quota enough, all that the gang asks for. */
 bool evaluate_ask(struct core *core, struct shape *shape, uint32_t combination,
                   struct quota_probe *ret_ask, struct quota_probe *ret_needs);
-
-/* -- whatif.c: the state without some gangs --------------------------------------------------- */
-
-void whatif_begin(struct core *core);
-void whatif_take_out(struct core *core, struct gang *gang);
-void whatif_put_back(struct core *core, struct gang *gang);
-void whatif_end(struct core *core); /* all have been put back */
 
 /* -- decide.c --------------------------------------------------------------------------------- */
 

@@ -75,6 +75,7 @@ void ledger_assert(const struct core *core)
     RB_FOREACH (node, node_tree, (struct node_tree *)(uintptr_t)&core->node_order) {
         node_assert(node);
     }
+    whatif_assert_kept(core);
     for (uint32_t slot = 0; slot < core->device_slots; slot++) {
         const struct device_state *device = core->devices[slot];
         if (device != NULL) {

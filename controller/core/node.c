@@ -25,6 +25,9 @@ static void node_free(struct core *core, struct node_state *node)
 {
     core->harmful_nodes -= node->is_harmful ? 1 : 0;
     fit_plan_new(core); /* which may have it in its list */
+    if (whatif_is_kept(core, node->freed_epoch)) {
+        whatif_forget(core);
+    }
     node_touch_drop(core, node);
     HASH_DEL(core->nodes, node);
     RB_REMOVE(node_tree, &core->node_order, node);

@@ -101,6 +101,7 @@ static void pod_link_group(struct core *core, struct pod_state *pod, struct str 
     pod_unlink_group(core, pod);
     if (!str_is_empty(job_uid)) {
         pod->group = pod_group_get(core, job_uid);
+        whatif_forget_gang(core, pod->group->gang);
         pod->next_in_group = pod->group->pods;
         pod->previous_in_group = NULL;
         pod->counted = (struct pod_count){.is_live = false};
@@ -271,6 +272,7 @@ struct rc pod_apply(struct core *core, const struct pod *object, struct err *err
     if (pod == NULL) {
         pod = pod_new(core, object);
     }
+    whatif_forget_gang(core, pod_gang(pod));
     struct node_state *old_node = pod->node;
     pod_unlink_node(core, pod);
     struct vector old_amounts = pod->amounts;
@@ -317,6 +319,7 @@ void pod_deleted(struct core *core, const struct pod *object)
         return;
     }
     struct node_state *node = pod->node;
+    whatif_forget_gang(core, pod_gang(pod));
     pod_unlink_node(core, pod);
     pod_unlink_group(core, pod);
     pod_free(core, pod);

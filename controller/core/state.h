@@ -331,6 +331,7 @@ struct gang {
     bool is_paused : 1; /* spec.parallelism is 0 */
     bool has_suspended_condition : 1;
     bool is_out : 1;            /* a what-if has taken it out */
+    bool is_kept_out : 1;       /* what it would free is noted; see whatif_kept.c */
     bool has_victims : 1;       /* scratch of preempt_finish_ready() */
     bool has_failed_check : 1;  /* since it was reviewed last */
     bool wakes_preemptors : 1;  /* one would have stopped it, but for our write on its way */
@@ -459,12 +460,14 @@ struct core {
     uint64_t device_changes;              /* counts devices that come */
     bool plan_stays_local;                /* the plan leaves out devices that no node owns */
     bool is_what_if;
-    uint32_t level_cap;        /* fewer pods of a partial gang before borrowing from further up */
-    bool is_brief;             /* an evaluation only says whether: no sentence, no figures */
-    uint64_t what_if_epoch;    /* counts what-ifs; one is on while is_what_if */
-    uint64_t pass;             /* counts the decision passes */
-    struct bookings *bookings; /* owned; never NULL */
-    bool is_passing;           /* one is on */
+    uint32_t level_cap;     /* fewer pods of a partial gang before borrowing from further up */
+    bool is_brief;          /* an evaluation only says whether: no sentence, no figures */
+    uint64_t what_if_epoch; /* of the one that is on while is_what_if, or was last */
+    uint64_t what_if_count;
+    struct kept_what_if *kept_what_if; /* owned; whatif.h; NULL: nothing was ever kept */
+    uint64_t pass;                     /* counts the decision passes */
+    struct bookings *bookings;         /* owned; never NULL */
+    bool is_passing;                   /* one is on */
     uint64_t order_round, reach_uses, node_changes; /* counters */
     struct core_cost cost;
     struct core_drift drift;

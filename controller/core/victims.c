@@ -446,8 +446,7 @@ bool victims_search(struct core *core, struct gang *gang, uint32_t combination,
 }
 
 /* Those that stop already, for this gang or for another: their room is on its way. */
-static struct victims take_out_stopping(struct core *core, const struct gang *gang,
-                                        uint32_t *ret_own)
+static struct victims find_stopping(struct core *core, const struct gang *gang, uint32_t *ret_own)
 {
     struct victims stopping = {.count = 0};
     struct gang *victim;
@@ -460,7 +459,6 @@ static struct victims take_out_stopping(struct core *core, const struct gang *ga
         if (other == gang || (other != NULL && other->state == GANG_RESERVED)) {
             *ret_own += other == gang ? 1 : 0;
             victims_append(core, &stopping, victim);
-            whatif_take_out(core, victim);
         }
     }
     return stopping;
@@ -472,13 +470,13 @@ bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
     *ret_victims = (struct victims){.count = 0};
     gang->look_again_ms = 0;
     gang->shape->is_preempting_beside_promises = false;
-    whatif_begin(core);
     uint32_t own = 0;
     struct victims stopping = {.count = 0};
     bool is_found = false;
     if (seen->verdict.reason != REASON_NONE) {
-        stopping = take_out_stopping(core, gang, &own);
+        stopping = find_stopping(core, gang, &own);
     }
+    whatif_begin_without(core, stopping.items, stopping.count);
     if (stopping.count > 0) {
         evaluate_shape(core, gang->shape, ret_evaluation);
     }
@@ -489,9 +487,6 @@ bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
     } else {
         is_found = fungible_search(core, gang, &seen->evidence, ret_victims, ret_evaluation);
     }
-    for (uint32_t i = 0; i < stopping.count; i++) {
-        whatif_put_back(core, stopping.items[i]);
-    }
-    whatif_end(core);
+    whatif_end_without(core, stopping.items, stopping.count);
     return is_found;
 }
