@@ -50,6 +50,7 @@ struct search {
     uint32_t pick_room;
     uint32_t first_pick; /* of this pod */
     uint32_t steps;
+    struct breach breach; /* of FOUND_BROKEN */
 };
 
 /* -- fit_candidates.c -------------------------------------------------------------------------- */
@@ -61,6 +62,11 @@ void search_find_alike(struct search *search);
  * name. False: there are no more. */
 bool search_set_order(struct search *search, uint32_t turn);
 
+/* Its attribute of that full name, NULL: it has none. */
+const struct device_attribute *device_attribute_find(const struct device_state *device,
+                                                     struct str name);
+bool device_attribute_equal(const struct device_attribute *a, const struct device_attribute *b);
+
 /* -- fit_allocate.c ---------------------------------------------------------------------------- */
 
 /* The first way that the allocator finds for one more pod; its picks are added. Nothing changes
@@ -68,7 +74,3 @@ bool search_set_order(struct search *search, uint32_t turn);
 enum found search_pod(struct search *search);
 /* Takes back the last pod, whose picks begin there. */
 void search_undo_pod(struct search *search, uint32_t first_pick);
-/* Its attribute of that full name, NULL: it has none. */
-const struct device_attribute *device_attribute_find(const struct device_state *device,
-                                                     struct str name);
-bool device_attribute_equal(const struct device_attribute *a, const struct device_attribute *b);

@@ -58,8 +58,13 @@ bool ask_uses_class(const struct device_ask *ask, struct str class_name);
  * use; why, in a sentence in the scratch arena. */
 bool demand_breaks(struct core *core, const struct pod_demand *demand, int64_t pods,
                    struct fit_result *result);
-/* The sentence for claims of which nobody can tell for how many pods the devices are enough. */
+/* The sentence for claims of which nobody can tell for how many pods the devices are enough,
+ * because the search takes too long; and where that depends on the nodes that the pods are put on.
+ */
 struct str ask_is_too_hard(struct core *core, const struct pod_set *set);
+struct str ask_is_tied(struct core *core, const struct pod_set *set);
+/* Whose option it is: the index of the claim. */
+uint32_t ask_claim_of(const struct device_ask *ask, uint32_t option);
 /* Names its claims; in the scratch arena. */
 struct str ask_names(struct core *core, const struct pod_set *set);
 
@@ -92,11 +97,19 @@ bool device_is_unheld(const struct core *core, const struct device_state *device
 bool profile_is_failing(struct core *core, struct device_profile *profile);
 bool profile_has_shareable(struct core *core, struct device_profile *profile);
 
+/* What kube-scheduler gives up on, and for which claim of the ask. */
+enum breach_kind { BREACH_SELECTOR = 1, BREACH_COUNT, BREACH_CONSTRAINT, BREACH_CAPACITY };
+struct breach {
+    enum breach_kind kind;
+    uint32_t claim;
+};
+
 /* -- fit_asked.c: devices for pods, one by one ---------------------------------------------------
  */
 
 /* For how many such pods, at most `want`, the node's devices are enough in the plan, if nobody else
- * takes any; their devices are in the plan then. core.asked_is_too_hard: it couldn't be told. */
+ * takes any; their devices are in the plan then. core.asked_is_too_hard, asked_is_tied: it couldn't
+ * be told. */
 int64_t node_place_asked(struct core *core, const struct device_ask *ask, struct node_state *node,
                          int64_t want);
 /* The same for a claim that is allocated once. */
@@ -107,4 +120,4 @@ bool node_could_serve(struct core *core, const struct device_ask *ask, struct no
 /* Whether kube-scheduler gives up on such a pod as soon as it looks at that node, with none to all
  * but one of `pods` of them there. */
 bool node_breaks_ask(struct core *core, const struct device_ask *ask, struct node_state *node,
-                     int64_t pods);
+                     int64_t pods, struct breach *ret_breach);

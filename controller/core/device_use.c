@@ -227,7 +227,7 @@ static void counters_plan(struct core *core, struct device_state *device)
 
 void device_plan(struct core *core, struct device_state *device)
 {
-    device->plan_epoch = core->plan_epoch;
+    device->plan_epoch = core->device_plan_epoch = core->plan_epoch;
     counters_plan(core, device);
 }
 
@@ -236,6 +236,7 @@ void device_plan_share(struct core *core, struct device_state *device, const i12
     if (!device_has_shares(core, device)) {
         counters_plan(core, device); /* they are drawn on once, however many share it */
     }
+    core->device_plan_epoch = core->plan_epoch;
     if (device->shares_epoch != core->plan_epoch) {
         device->shares_epoch = core->plan_epoch;
         device->planned_shares = 0;

@@ -7,6 +7,7 @@
  * If it doesn't, the gang waits until those pods are bound, which is a matter of moments. */
 #include "ask.h"
 #include "reach.h"
+#include "roam.h"
 #include "shadow.h"
 #include "topology.h"
 
@@ -64,22 +65,13 @@ static int64_t place_in_domain(struct core *core, const struct reach *reach,
     return placed;
 }
 
-static int64_t place_within(struct core *core, const struct pod_demand *demand, int64_t want,
-                            const int64_t *limits)
+/* The same, looking at each node. */
+static int64_t place_by_nodes(struct core *core, const struct pod_demand *demand, int64_t want,
+                              const int64_t *limits)
 {
-    struct reach *reach = reach_of(core, demand);
-    if (reach != NULL) {
-        struct reach_needs needs;
-        reach_find_needs(core, reach, demand, &needs);
-        return demand->domain != NULL ? place_in_domain(core, reach, &needs, demand, want, limits)
-                                      : place_in_reach(core, reach, &needs, demand, want, limits);
-    }
     int64_t placed = 0;
     uint32_t index = 0;
     struct node_state *node;
-    core->plan_may_roam = demand_may_roam(core, demand);
-    core->plan_stays_local = !core->plan_may_roam;
-    core->plan_is_one_node = core->roaming_devices > 0 && demand_count_nodes(core, demand) <= 1;
     RB_FOREACH (node, node_tree, &core->node_order) {
         int64_t limit = limits == NULL ? want : limits[index++];
         if (placed == want) {
@@ -93,6 +85,31 @@ static int64_t place_within(struct core *core, const struct pod_demand *demand, 
         }
         int64_t left = want - placed;
         placed += node_place(core, demand, node, limit < left ? limit : left);
+    }
+    return placed;
+}
+
+static int64_t place_within(struct core *core, const struct pod_demand *demand, int64_t want,
+                            const int64_t *limits)
+{
+    struct reach *reach = reach_of(core, demand);
+    if (reach != NULL) {
+        struct reach_needs needs;
+        reach_find_needs(core, reach, demand, &needs);
+        return demand->domain != NULL ? place_in_domain(core, reach, &needs, demand, want, limits)
+                                      : place_in_reach(core, reach, &needs, demand, want, limits);
+    }
+    struct roaming roaming = roaming_judge(core, demand, want, limits != NULL);
+    bool is_alone = roaming.sees_one_node || roaming.is_lone;
+    bool stays_local = !(roaming.is_even || roaming.is_lone || roaming.is_counted);
+    core->plan_may_roam = !stays_local;
+    core->plan_stays_local = stays_local;
+    core->plan_is_one_node = core->roaming_devices > 0 && is_alone;
+    int64_t placed = place_by_nodes(core, demand, roaming.pods, limits);
+    if (placed == 0 && roaming.may_be_one) {
+        core->plan_may_roam = core->plan_is_one_node = true;
+        core->plan_stays_local = false;
+        placed = place_by_nodes(core, demand, 1, NULL);
     }
     core->plan_stays_local = core->plan_may_roam = core->plan_is_one_node = false;
     return placed;
@@ -355,7 +372,7 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
             measure_class(core, demand, &claim->requests[i], 1, result);
         }
     }
-    if (result->is_asked_special) {
+    if (result->is_asked_special || result->is_uneven) {
         result->asked_placed = fit_place(core, demand, count);
     }
     result->is_never_together =

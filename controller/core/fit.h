@@ -40,6 +40,7 @@ struct fit_wants {
     uint32_t count;
     struct topology_ask topology;
     const struct topology_domain *domain; /* that was chosen; NULL: none */
+    bool are_pinned; /* all to one node, though they name no claim that needs it */
 };
 
 /* What stands in the way of one domain for all. */
@@ -73,6 +74,7 @@ struct fit_result {
     uint32_t short_set; /* the set that hasn't; what follows is of it */
     bool is_alone;      /* it hasn't without the others either */
     bool is_own_way;    /* the gang's own sets may take each other's places */
+    bool is_uneven;     /* which of its pods find devices depends on the nodes of the others */
     uint32_t nodes_total;
     uint32_t excluded[EXCLUDED_COUNT];
     struct str excluded_why[EXCLUDED_COUNT]; /* in the scratch arena; see evidence */
@@ -96,7 +98,7 @@ struct fit_result {
     struct str ask_trouble; /* in the scratch arena; why its claims can't be judged or allocated */
     enum reason ask_reason; /* of ask_trouble */
     bool is_asked_special;  /* its claims aren't just so many devices */
-    int64_t asked_placed;   /* pods that found devices, if so */
+    int64_t asked_placed;   /* pods that are sure of devices, if so or uneven */
     struct str apart;       /* of which enough is free in all, and on no node enough for one pod;
                                absent: none. The three below are of it. */
     int64_t apart_per_pod;
@@ -152,6 +154,16 @@ bool fit_could_hold_one(struct core *core, const struct pod_demand *demand);
 bool fit_anywhere(struct core *core, const struct crowd_list *promised, struct fit_wants *wants,
                   struct fit_result *result);
 
+/* -- fit_claims.c: named claims ---------------------------------------------------------------- */
+
+/* A claim that is on its way to devices that another gang's pods will choose, that has as many
+ * users as it may have, or an unhealthy device. `w`: the set that names it. */
+bool fit_waits_for_claim(struct core *core, const struct fit_wants *wants, uint32_t w,
+                         struct fit_result *result);
+/* The first pod may give the named claim the devices that only the pods' own claims can use. */
+bool fit_claims_are_in_own_way(struct core *core, const struct fit_want *want,
+                               struct fit_result *result);
+
 /* -- fit_topology.c: in one domain --------------------------------------------------------------
  */
 
@@ -183,7 +195,8 @@ bool fit_is_robust(struct core *core, const struct crowd_list *promised,
  * aside. */
 bool fit_is_one_crowd(const struct core *core, const struct pod_demand *a,
                       const struct pod_demand *b);
-/* Equal pods, of equal shapes and on equal flavors, confined alike. */
+bool fit_is_same_selector(const struct string_map *a, const struct string_map *b);
+/* Equal pods, of equal shapes and on equal flavors, confined alike; their nodeSelectors aside. */
 bool fit_is_alike(const struct pod_demand *a, const struct pod_demand *b);
 /* Whether pods or named claims of `other` may be after the devices that a named claim of `mine` is
  * still to get. Of one and the same demand: its pods' own devices. */
@@ -267,9 +280,6 @@ int64_t node_slots_beside_others(const struct core *core, const struct pod_set *
  * others take some, too. `ret_is_exact`: it is never enough for more. */
 int64_t node_safe_device_slots(struct core *core, const struct pod_set *set,
                                const struct node_state *node, bool *ret_is_exact);
-/* Whether devices that no node owns may be counted on: all nodes in question see them, and none has
- * devices of its own that a pod might leave unused. */
-bool demand_may_roam(struct core *core, const struct pod_demand *demand);
 /* Nodes that aren't excluded. */
 uint32_t demand_count_nodes(struct core *core, const struct pod_demand *demand);
 

@@ -13,44 +13,6 @@
 #define STEPS_BEFORE_ALIKE 200
 #define TRIED_MAX          8
 
-/* -- attributes -------------------------------------------------------------------------------- */
-
-static const struct device_attribute *attribute_by_key(const struct device *device, struct str key)
-{
-    for (uint32_t i = 0; i < device->attributes.count; i++) {
-        if (str_eq(device->attributes.items[i].key, key)) {
-            return &device->attributes.items[i];
-        }
-    }
-    return NULL;
-}
-
-const struct device_attribute *device_attribute_find(const struct device_state *device,
-                                                     struct str name)
-{
-    const struct device_attribute *full = attribute_by_key(device->device, name);
-    size_t slash = str_find_char(name, '/');
-    if (full != NULL || slash == name.len ||
-        !str_eq(str_take(name, slash), device->slice->spec.driver)) {
-        return full;
-    }
-    return attribute_by_key(device->device, str_skip(name, slash + 1));
-}
-
-bool device_attribute_equal(const struct device_attribute *a, const struct device_attribute *b)
-{
-    if (a == NULL || b == NULL) {
-        return a == b;
-    }
-    return a->int_value.is_set == b->int_value.is_set && a->int_value.value == b->int_value.value &&
-           a->bool_value.is_set == b->bool_value.is_set &&
-           a->bool_value.value == b->bool_value.value &&
-           str_is_set(a->string_value) == str_is_set(b->string_value) &&
-           str_eq(a->string_value, b->string_value) &&
-           str_is_set(a->version_value) == str_is_set(b->version_value) &&
-           str_eq(a->version_value, b->version_value);
-}
-
 /* -- constraints ------------------------------------------------------------------------------- */
 
 /* Whether the candidate keeps that constraint of the claim, beside what this pod has by now. */
@@ -165,8 +127,14 @@ static bool may_be_taken(const struct candidate *candidate, const struct ask_opt
     return candidate->is_open && !candidate->is_taken && candidate->marks == 0;
 }
 
+static enum found break_off(struct search *search, enum breach_kind kind, uint32_t claim)
+{
+    search->breach = (struct breach){kind, claim};
+    return FOUND_BROKEN;
+}
+
 /* With its counters drawn on: whether they hold, and the claim's constraints. */
-static enum found check_drawn(const struct search *search, const struct candidate *candidate,
+static enum found check_drawn(struct search *search, const struct candidate *candidate,
                               const struct pick *pick, enum share_answer answer)
 {
     bool has_counters = pick->draws && candidate->device->counter_count > 0;
@@ -175,10 +143,10 @@ static enum found check_drawn(const struct search *search, const struct candidat
     }
     if (!keeps_constraints(search, candidate, pick->option, pick->claim)) {
         /* All of them are wanted, and the claim itself forbids it: the scheduler gives up. */
-        return pick->option->is_all ? FOUND_BROKEN : FOUND_NOT;
+        return pick->option->is_all ? break_off(search, BREACH_CONSTRAINT, pick->claim) : FOUND_NOT;
     }
     if (answer == SHARE_BROKEN) {
-        return FOUND_BROKEN;
+        return break_off(search, BREACH_CAPACITY, pick->claim);
     }
     return answer == SHARE_FITS ? FOUND_ALL : FOUND_NOT;
 }
@@ -196,7 +164,7 @@ static enum found take(struct search *search, uint32_t index, const struct ask_o
     i128 *amounts = ARENA_ARRAY(&search->core->scratch, i128, capacities + 1);
     enum share_answer answer = take_amounts(search, candidate, option, amounts);
     if (answer != SHARE_FITS && !option->is_all) {
-        return answer == SHARE_BROKEN ? FOUND_BROKEN : FOUND_NOT;
+        return answer == SHARE_BROKEN ? break_off(search, BREACH_CAPACITY, claim) : FOUND_NOT;
     }
     struct pick pick = {.candidate = index,
                         .option = option,
@@ -329,7 +297,8 @@ static enum found find_any(struct search *search, const struct place *place, uin
         const struct candidate *candidate = &search->items[index];
         bool is_failing = (candidate->failing & bit) != 0;
         if (is_failing && may_be_taken(candidate, place->option, place->claim)) {
-            return FOUND_BROKEN; /* the error ends the whole search */
+            /* The error ends the whole search. */
+            return break_off(search, BREACH_SELECTOR, place->claim);
         }
         if ((candidate->options & bit) == 0 || is_like_tried(search, &tried, candidate)) {
             continue;
@@ -397,11 +366,17 @@ static enum found find_request(struct search *search, uint32_t claim, uint32_t r
 }
 
 /* Of all devices every one is looked at first. */
-static bool fails_for_all(const struct search *search)
+static bool fails_for_all(struct search *search)
 {
     for (uint32_t o = 0; o < search->ask->option_count; o++) {
-        for (uint32_t i = 0; search->ask->options[o].is_all && i < search->count; i++) {
-            if ((search->items[i].failing & (UINT64_C(1) << o)) != 0) {
+        const struct ask_option *option = &search->ask->options[o];
+        for (uint32_t i = 0; option->is_all && i < search->count; i++) {
+            const struct candidate *candidate = &search->items[i];
+            if ((candidate->failing & (UINT64_C(1) << o)) != 0) {
+                bool is_selector =
+                    profile_match(search->core, option->profile, candidate->device) == MATCH_FAILED;
+                (void)break_off(search, is_selector ? BREACH_SELECTOR : BREACH_CAPACITY,
+                                ask_claim_of(search->ask, o));
                 return true;
             }
         }
@@ -410,7 +385,7 @@ static bool fails_for_all(const struct search *search)
 }
 
 /* The scheduler gives up on a claim that is larger than its limit whatever it is given. */
-static bool is_too_large(const struct search *search)
+static bool is_too_large(struct search *search)
 {
     for (uint32_t c = 0; c < search->ask->claim_count; c++) {
         const struct ask_claim *claim = &search->ask->claims[c];
@@ -427,6 +402,7 @@ static bool is_too_large(const struct search *search)
             least = sat_add(least, fewest);
         }
         if (least > CLAIM_DEVICES_MAX) {
+            (void)break_off(search, BREACH_COUNT, c);
             return true;
         }
     }

@@ -154,7 +154,10 @@ int64_t node_place_asked(struct core *core, const struct device_ask *ask, struct
     enum found end = FOUND_NOT;
     int64_t pods = want;
     search_open(&search, core, ask, node, false);
-    if (is_tied_to_others(&search) || search.loose > LOOSE_SLICES_MAX) {
+    if (is_tied_to_others(&search)) {
+        pods = 0;
+        core->asked_is_tied = true;
+    } else if (search.loose > LOOSE_SLICES_MAX) {
         pods = 0;
         end = FOUND_TOO_HARD;
     } else if (search.loose > 1) {
@@ -192,12 +195,13 @@ bool node_could_serve(struct core *core, const struct device_ask *ask, struct no
 }
 
 bool node_breaks_ask(struct core *core, const struct device_ask *ask, struct node_state *node,
-                     int64_t pods)
+                     int64_t pods, struct breach *ret_breach)
 {
     struct search search;
     enum found end = FOUND_NOT;
     search_open(&search, core, ask, node, false);
     (void)add_pods(&search, pods, &end);
     search_close(&search);
+    *ret_breach = search.breach;
     return end == FOUND_BROKEN;
 }

@@ -30,9 +30,31 @@ struct str ask_is_too_hard(struct core *core, const struct pod_set *set)
     return arena_format(
         &core->scratch,
         "for how many pods the devices are enough can't be told: the requests of " STR_FMT
-        " could be met in too many ways, or by devices that several nodes "
-        "share; they would start with selectors that leave less choice",
+        " could be met in too many ways; they would start with selectors "
+        "that leave less choice",
         STR_ARG(ask_names(core, set)));
+}
+
+struct str ask_is_tied(struct core *core, const struct pod_set *set)
+{
+    return arena_format(&core->scratch,
+                        "how many of its pods find the devices of " STR_FMT " depends on the nodes "
+                        "that they are put on: some are seen, or have counters that are drawn on, "
+                        "from several nodes and not from all; a nodeSelector would settle it",
+                        STR_ARG(ask_names(core, set)));
+}
+
+uint32_t ask_claim_of(const struct device_ask *ask, uint32_t option)
+{
+    for (uint32_t c = 0; c < ask->claim_count; c++) {
+        for (uint32_t r = 0; r < ask->claims[c].request_count; r++) {
+            const struct ask_request *request = &ask->claims[c].requests[r];
+            if (option - request->first_option < request->option_count) {
+                return c;
+            }
+        }
+    }
+    return 0;
 }
 
 /* The first claim that asks for more devices than a claim may have, whichever of its alternatives
@@ -87,16 +109,20 @@ static const struct ask_claim *find_all(const struct device_ask *ask)
     return NULL;
 }
 
-/* What it is that fails there, as far as it can be told apart. */
-static const char *break_reason(struct core *core, const struct device_ask *ask)
+/* What kube-scheduler finds there. */
+static const char *breach_text(enum breach_kind kind)
 {
-    for (uint32_t i = 0; i < ask->option_count; i++) {
-        if (profile_is_failing(core, ask->options[i].profile)) {
-            return "has a selector that fails on a device there";
-        }
+    switch (kind) {
+    case BREACH_SELECTOR:
+        return "has a selector that fails on a device there";
+    case BREACH_COUNT:
+        return "asks for more devices there than the 32 that a claim may have";
+    case BREACH_CONSTRAINT:
+        return "asks for all devices, and its constraints forbid some of those there";
+    case BREACH_CAPACITY:
+        return "asks for a capacity of a device there that can't be calculated with";
     }
-    return "asks for more devices than the 32 that a claim may have, for all of them though its "
-           "constraints forbid some, or for a capacity beyond what can be calculated";
+    return "";
 }
 
 static void tell_break(struct fit_result *result, enum reason reason, struct str sentence)
@@ -131,18 +157,19 @@ static bool ask_breaks(struct core *core, const struct pod_demand *demand,
         return true;
     }
     struct node_state *node;
+    struct breach breach;
     fit_plan_new(core);
     RB_FOREACH (node, node_tree, &core->node_order) {
         bool is_out = node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT;
         int64_t here = is_out ? 0 : node_plain_slots(core, demand, node, pods);
-        if (here > 0 && node_breaks_ask(core, ask, node, here)) {
+        if (here > 0 && node_breaks_ask(core, ask, node, here, &breach)) {
             tell_break(
                 result, REASON_NEVER_FITS,
                 arena_format(arena,
                              "kube-scheduler gives up on its pods when it looks at node " STR_FMT
                              ": " STR_FMT " %s",
-                             STR_ARG(node->name), STR_ARG(ask->claims[0].where),
-                             break_reason(core, ask)));
+                             STR_ARG(node->name), STR_ARG(ask->claims[breach.claim].where),
+                             breach_text(breach.kind)));
             return true;
         }
     }

@@ -159,6 +159,44 @@ void search_open(struct search *search, struct core *core, const struct device_a
     search->loose = count_loose(search);
 }
 
+/* -- attributes -------------------------------------------------------------------------------- */
+
+static const struct device_attribute *attribute_by_key(const struct device *device, struct str key)
+{
+    for (uint32_t i = 0; i < device->attributes.count; i++) {
+        if (str_eq(device->attributes.items[i].key, key)) {
+            return &device->attributes.items[i];
+        }
+    }
+    return NULL;
+}
+
+const struct device_attribute *device_attribute_find(const struct device_state *device,
+                                                     struct str name)
+{
+    const struct device_attribute *full = attribute_by_key(device->device, name);
+    size_t slash = str_find_char(name, '/');
+    if (full != NULL || slash == name.len ||
+        !str_eq(str_take(name, slash), device->slice->spec.driver)) {
+        return full;
+    }
+    return attribute_by_key(device->device, str_skip(name, slash + 1));
+}
+
+bool device_attribute_equal(const struct device_attribute *a, const struct device_attribute *b)
+{
+    if (a == NULL || b == NULL) {
+        return a == b;
+    }
+    return a->int_value.is_set == b->int_value.is_set && a->int_value.value == b->int_value.value &&
+           a->bool_value.is_set == b->bool_value.is_set &&
+           a->bool_value.value == b->bool_value.value &&
+           str_is_set(a->string_value) == str_is_set(b->string_value) &&
+           str_eq(a->string_value, b->string_value) &&
+           str_is_set(a->version_value) == str_is_set(b->version_value) &&
+           str_eq(a->version_value, b->version_value);
+}
+
 /* -- candidates that can't be told apart ------------------------------------------------------- */
 
 static bool are_counters_equal(const struct device_state *a, const struct device_state *b)

@@ -189,33 +189,6 @@ int64_t node_safe_device_slots(struct core *core, const struct pod_set *set,
     return slots;
 }
 
-/* -- devices that no node owns ------------------------------------------------------------------
- */
-
-static bool is_asked_for(struct core *core, const struct pod_set *set,
-                         const struct device_state *device)
-{
-    for (uint32_t i = 0; i < set->device_count; i++) {
-        if (profile_match(core, set->devices[i].profile, device) == MATCH_YES) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_seen_by_all(struct core *core, const struct pod_demand *demand,
-                           const struct device_state *device)
-{
-    struct node_state *node;
-    RB_FOREACH (node, node_tree, &core->node_order) {
-        if (node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT &&
-            !device_is_visible(device, node)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 uint32_t demand_count_nodes(struct core *core, const struct pod_demand *demand)
 {
     uint32_t count = 0;
@@ -224,30 +197,4 @@ uint32_t demand_count_nodes(struct core *core, const struct pod_demand *demand)
         count += node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT;
     }
     return count;
-}
-
-bool demand_may_roam(struct core *core, const struct pod_demand *demand)
-{
-    if (core->roaming_devices == 0 || demand->set->device_count == 0 ||
-        demand_count_nodes(core, demand) <= 1) {
-        return true;
-    }
-    bool has_own = false;
-    bool has_roaming = false;
-    for (uint32_t slot = 0; slot < core->device_slots; slot++) {
-        const struct device_state *device = core->devices[slot];
-        if (device == NULL || !is_asked_for(core, demand->set, device)) {
-            continue;
-        }
-        if (device->node == NULL) {
-            has_roaming = true;
-            if (!is_seen_by_all(core, demand, device)) {
-                return false;
-            }
-        } else {
-            has_own = has_own || (device->node->object != NULL &&
-                                  node_exclusion(core, demand, device->node) == EXCLUDED_COUNT);
-        }
-    }
-    return !has_roaming || !has_own;
 }

@@ -6,6 +6,7 @@
  * enough: kube-scheduler takes the pods in any order, so whatever it does with one set must leave
  * the others their places (fit_robust.c), or the gang waits and is told which set is in the way. */
 #include "incident.h"
+#include "roam.h"
 #include "topology.h"
 
 #include "ask.h"
@@ -13,76 +14,6 @@
 #include "tallyman/base/limits.h"
 
 /* -- named claims ----------------------------------------------------------------------------- */
-
-/* Pods of all sets that name the claim. */
-static int64_t count_sharers(const struct fit_wants *wants, const struct claim_state *claim)
-{
-    int64_t sharers = 0;
-    for (uint32_t w = 0; w < wants->count; w++) {
-        const struct pod_set *set = wants->items[w].demand.set;
-        for (uint32_t c = 0; c < set->claim_count; c++) {
-            if (set->claims[c].claim == claim) {
-                sharers = sat_add(sharers, set->size.pods);
-                break;
-            }
-        }
-    }
-    return sharers;
-}
-
-/* A claim that is on its way to devices that another gang's pods will choose, or that has as many
- * users as it may have. */
-static bool waits_for_claim(struct core *core, const struct fit_wants *wants, uint32_t w,
-                            struct fit_result *result)
-{
-    const struct pod_set *set = wants->items[w].demand.set;
-    for (uint32_t i = 0; i < set->claim_count; i++) {
-        const struct claim_state *claim = set->claims[i].claim;
-        if (!claim_is_allocated(claim) && ledger_claim_payer(core, claim->key) != NULL) {
-            result->is_promised = true;
-            result->claim_trouble = arena_format(
-                &core->scratch,
-                "ResourceClaim " STR_FMT " is being allocated for another gang that shares it",
-                STR_ARG(claim->key));
-            return true;
-        }
-        struct str harm = claim_harm(core, claim->key);
-        if (str_is_set(harm)) {
-            result->is_claim_ill = true;
-            result->claim_trouble =
-                arena_format(&core->scratch, "ResourceClaim " STR_FMT " is allocated: " STR_FMT,
-                             STR_ARG(claim->key), STR_ARG(harm));
-            return true;
-        }
-        int64_t sharers = claim_is_allocated(claim) ? claim->object->status.reserved_for.count : 0;
-        if (sat_add(sharers, count_sharers(wants, claim)) > CLAIM_SHARERS_MAX) {
-            result->claim_trouble =
-                arena_format(&core->scratch,
-                             "ResourceClaim " STR_FMT " is in use by %lld pods of the %d that "
-                             "Kubernetes allows",
-                             STR_ARG(claim->key), (long long)sharers, CLAIM_SHARERS_MAX);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The first pod may give the named claim the devices that only the pods' own claims can use. */
-static bool claims_are_in_own_way(struct core *core, const struct fit_want *want,
-                                  struct fit_result *result)
-{
-    const struct pod_demand *demand = &want->demand;
-    if (want->min_count <= 1 || !fit_claims_collide(core, demand, demand)) {
-        return false;
-    }
-    result->claim_trouble =
-        arena_format(&core->scratch,
-                     "ResourceClaim " STR_FMT " and the pods' own claim templates may be given the "
-                     "same devices, so that nobody can tell whether all pods would find theirs; "
-                     "they would start with device selectors that exclude each other",
-                     STR_ARG(demand->set->claims[0].claim->key));
-    return true;
-}
 
 /* Whether a set in front of `w` has the claim in the plan already. */
 static bool is_claim_planned(const struct fit_wants *wants, uint32_t w,
@@ -244,7 +175,7 @@ static bool place_pinned(struct core *core, struct fit_wants *wants, struct node
 {
     for (uint32_t w = 0; w < wants->count; w++) {
         struct fit_want *want = &wants->items[w];
-        if (!demand_has_new_claims(&want->demand)) {
+        if (!wants->are_pinned && !demand_has_new_claims(&want->demand)) {
             continue;
         }
         if (node_exclusion(core, &want->demand, node) == EXCLUDED_COUNT) {
@@ -323,8 +254,22 @@ static bool fit_trial(struct core *core, const struct trial *trial, struct fit_r
            stays_whole(core, trial->promised, trial->wants, result);
 }
 
+/* Whether it could take each set by cpu, memory and the like. */
+static bool has_all_slots(struct core *core, const struct fit_wants *wants, struct node_state *node)
+{
+    fit_plan_new(core);
+    for (uint32_t w = 0; w < wants->count; w++) {
+        const struct fit_want *want = &wants->items[w];
+        if (node_plain_slots(core, &want->demand, node, want->min_count) < want->min_count) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The first pod's node fixes the claim's devices, so all pods that name it have to go to that one
- * node: found here, and written into their nodeSelector. */
+ * node: found here, and written into their nodeSelector. So it is where on several nodes the pods
+ * could take each other's devices. */
 static bool fit_one_node(struct core *core, const struct crowd_list *promised,
                          struct fit_wants *wants, struct fit_result *result)
 {
@@ -333,6 +278,7 @@ static bool fit_one_node(struct core *core, const struct crowd_list *promised,
     for (uint32_t w = 0; w < wants->count; w++) {
         selectors[w] = wants->items[w].demand.node_selector;
     }
+    uint32_t tried = 0;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
         struct str hostname = node->object == NULL
@@ -341,6 +287,10 @@ static bool fit_one_node(struct core *core, const struct crowd_list *promised,
         bool is_elsewhere = wants->domain != NULL && node->object != NULL &&
                             !node_labels_contain(&wants->domain->path, &node->object->meta.labels);
         if (str_is_empty(hostname) || is_elsewhere) {
+            continue;
+        }
+        if (wants->are_pinned &&
+            (!has_all_slots(core, wants, node) || ++tried > PINNED_NODES_MAX)) {
             continue;
         }
         struct string_pair *pair = ARENA_NEW(&core->scratch, struct string_pair);
@@ -376,7 +326,7 @@ static bool is_hopeless(struct core *core, const struct fit_wants *wants,
     for (uint32_t w = 0; w < wants->count; w++) {
         const struct pod_demand *demand = &wants->items[w].demand;
         result->short_set = w;
-        if (waits_for_claim(core, wants, w, result)) {
+        if (fit_waits_for_claim(core, wants, w, result)) {
             result->is_beside_promises = true;
             return true;
         }
@@ -394,7 +344,7 @@ static bool is_hopeless(struct core *core, const struct fit_wants *wants,
     for (uint32_t w = 0; w < wants->count; w++) {
         result->short_set = w;
         bool is_in_way = demand_has_new_claims(&wants->items[w].demand) &&
-                         claims_are_in_own_way(core, &wants->items[w], result);
+                         fit_claims_are_in_own_way(core, &wants->items[w], result);
         if (is_in_way || fit_would_be_misled(core, &wants->items[w].demand, result)) {
             return true;
         }
@@ -426,6 +376,16 @@ static void explain_short(struct core *core, const struct crowd_list *promised,
     fit_explain(core, &want->demand, want->min_count, result);
 }
 
+static bool roams_unevenly(struct core *core, const struct fit_wants *wants)
+{
+    for (uint32_t w = 0; w < wants->count; w++) {
+        if (demand_roams_unevenly(core, &wants->items[w].demand)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool fit_anywhere(struct core *core, const struct crowd_list *promised, struct fit_wants *wants,
                   struct fit_result *result)
 {
@@ -434,8 +394,15 @@ bool fit_anywhere(struct core *core, const struct crowd_list *promised, struct f
         has_claims = has_claims || demand_has_new_claims(&wants->items[w].demand);
     }
     struct trial anywhere = {.promised = promised, .wants = wants};
-    return has_claims ? fit_one_node(core, promised, wants, result)
-                      : fit_trial(core, &anywhere, result);
+    wants->are_pinned = false;
+    if (has_claims) {
+        return fit_one_node(core, promised, wants, result);
+    }
+    if (fit_trial(core, &anywhere, result)) {
+        return true;
+    }
+    wants->are_pinned = result->is_uneven = roams_unevenly(core, wants);
+    return wants->are_pinned && fit_one_node(core, promised, wants, result);
 }
 
 /* Not in one domain: is it that, or wouldn't it fit anyhow? */
@@ -460,13 +427,16 @@ static void explain_too_hard(struct core *core, const struct fit_wants *wants,
     if (core->asked_is_too_hard) {
         result->ask_trouble = ask_is_too_hard(core, wants->items[result->short_set].demand.set);
         result->ask_reason = REASON_NODE_SHAPE;
+    } else if (core->asked_is_tied) {
+        result->ask_trouble = ask_is_tied(core, wants->items[result->short_set].demand.set);
+        result->ask_reason = REASON_NODE_SHAPE;
     }
 }
 
 struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
 {
     struct fit_result result = {.is_fit = false};
-    core->asked_is_too_hard = false;
+    core->asked_is_too_hard = core->asked_is_tied = false;
     core->search_steps = 0;
     struct crowd_list all = fit_promised(core);
     struct crowd_list promised = fit_near(core, &all, wants);

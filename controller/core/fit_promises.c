@@ -79,26 +79,12 @@ static struct pod_demand promise_demand(struct core *core, const struct gang *ga
     return demand;
 }
 
-static bool is_same_selector(const struct string_map *a, const struct string_map *b)
-{
-    if (a->count != b->count) {
-        return false;
-    }
-    for (uint32_t i = 0; i < a->count; i++) {
-        if (!str_eq(a->items[i].key, b->items[i].key) ||
-            !str_eq(a->items[i].value, b->items[i].value)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 struct crowd *fit_crowd_find(const struct core *core, const struct crowd_list *list,
                              const struct pod_demand *demand)
 {
     for (uint32_t i = list->count; i > 0; i--) {
         const struct pod_demand *other = &list->items[i - 1].demand;
-        if (is_same_selector(other->node_selector, demand->node_selector) &&
+        if (fit_is_same_selector(other->node_selector, demand->node_selector) &&
             fit_is_one_crowd(core, other, demand)) {
             return &list->items[i - 1];
         }

@@ -6,6 +6,7 @@
  * are bound, which is a matter of moments. */
 #include "ask.h"
 #include "reach.h"
+#include "roam.h"
 #include "shadow.h"
 #include "topology.h"
 
@@ -337,11 +338,31 @@ static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i
     return places_beside_all(core, list, i) >= own;
 }
 
-static bool are_all_alike(const struct crowd_list *promised, const struct fit_wants *wants)
+bool fit_is_same_selector(const struct string_map *a, const struct string_map *b)
+{
+    if (a == b) {
+        return true;
+    }
+    if (a->count != b->count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (!str_eq(a->items[i].key, b->items[i].key) ||
+            !str_eq(a->items[i].value, b->items[i].value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool are_all_alike(struct core *core, const struct crowd_list *promised,
+                          const struct fit_wants *wants)
 {
     const struct pod_demand *first = &wants->items[0].demand;
     for (uint32_t i = 0; i < promised->count; i++) {
-        if (!fit_is_alike(&promised->items[i].demand, first)) {
+        const struct pod_demand *other = &promised->items[i].demand;
+        if (!fit_is_alike(other, first) ||
+            !fit_is_same_selector(other->node_selector, first->node_selector)) {
             return false;
         }
     }
@@ -351,7 +372,10 @@ static bool are_all_alike(const struct crowd_list *promised, const struct fit_wa
             return false;
         }
     }
-    return true; /* equal pods can't be in each other's way */
+    /* Equal pods can't be in each other's way, unless some are put where they see what others
+     * don't.
+     */
+    return promised->count + wants->count == 1 || !demand_roams_unevenly(core, first);
 }
 
 /* The gang's sets as crowds behind the others; sets that are alike are one. `ret_of` tells which
@@ -385,7 +409,7 @@ static int64_t placed_of(const struct fit_wants *wants, const uint32_t *of, uint
 bool fit_is_robust(struct core *core, const struct crowd_list *promised,
                    const struct fit_wants *wants, uint32_t *ret_unsafe)
 {
-    if (promised->count + wants->count == 1 || are_all_alike(promised, wants)) {
+    if (promised->count + wants->count == 1 || are_all_alike(core, promised, wants)) {
         return true;
     }
     struct crowd_list all = {.count = promised->count};

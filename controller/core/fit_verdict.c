@@ -112,6 +112,17 @@ static struct verdict misshapen(struct core *core, const struct pod_set *set,
                                 (long long)fit->asked_placed, (long long)set->size.min_count,
                                 STR_ARG(ask_names(core, set)), STR_ARG(nodes_text(arena, fit))));
     }
+    if (!str_is_set(fit->apart) && fit->is_uneven) {
+        return say(
+            REASON_NODE_SHAPE,
+            arena_format(arena,
+                         "of %lld pods %lld are sure to find their devices: some devices are "
+                         "seen from several nodes and not from all, so that a pod may take "
+                         "what only pods elsewhere could use; a nodeSelector would settle it "
+                         "(" STR_FMT ")",
+                         (long long)set->size.min_count, (long long)fit->asked_placed,
+                         STR_ARG(nodes_text(arena, fit))));
+    }
     if (!str_is_set(fit->apart)) {
         return say(REASON_NODE_SHAPE,
                    arena_format(arena,

@@ -442,6 +442,7 @@ struct core {
     struct quota_node *active_roots; /* of trees with such queues; list by next_active */
     bool is_tree_stale;              /* the trees of quota have to be linked anew */
     uint64_t plan_epoch;
+    uint64_t device_plan_epoch;               /* the last in which a device was planned */
     struct node_state *planned_nodes;         /* that the plan has opened; list by next_planned */
     struct reach *reaches;                    /* reach.h */
     struct node_state **node_index;           /* owned; by name; NULL: to be made anew */
@@ -455,10 +456,11 @@ struct core {
     uint32_t apart_pods;                  /* pods with a required podAntiAffinity */
     bool plan_is_one_node, plan_may_roam; /* only one node; all nodes see the same devices */
     bool asked_is_too_hard;               /* a search for devices had to be given up */
-    uint32_t search_steps;                /* of this judgement's searches for devices */
-    bool plan_is_contested;               /* devices are counted as others could take them, too */
-    uint64_t device_changes;              /* counts devices that come */
-    bool plan_stays_local;                /* the plan leaves out devices that no node owns */
+    bool asked_is_tied;      /* or not begun: it depends on where the other pods are put */
+    uint32_t search_steps;   /* of this judgement's searches for devices */
+    bool plan_is_contested;  /* devices are counted as others could take them, too */
+    uint64_t device_changes; /* counts devices that come */
+    bool plan_stays_local;   /* the plan leaves out devices that no node owns */
     bool is_what_if;
     uint32_t level_cap;     /* fewer pods of a partial gang before borrowing from further up */
     bool is_brief;          /* an evaluation only says whether: no sentence, no figures */

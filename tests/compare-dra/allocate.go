@@ -125,7 +125,7 @@ func (s *state) place(pod int, claims *[]*resourceapi.ResourceClaim, room map[st
 	}
 	var ways []way
 	for _, node := range s.nodes {
-		if room[node.Name] == 0 || !reaches(node, all) {
+		if room[node.Name] == 0 || !s.mayUse(node) || !reaches(node, all) {
 			continue
 		}
 		if len(open) == 0 {
@@ -170,6 +170,16 @@ func (s *state) placeAll(choose func(n int) int) error {
 	return nil
 }
 
+// mayUse says whether the nodeSelector that the plan adds allows the node.
+func (s *state) mayUse(node *corev1.Node) bool {
+	for key, value := range s.pin {
+		if node.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
 const randomOrders = 6
 
 // judge asks the real allocator with the nodes chosen in several ways: how often all pods found a
@@ -180,7 +190,11 @@ func (s *state) judge() (placed, tries int, why error) {
 		func(n int) int { return 0 },
 		func(n int) int { return n - 1 },
 	}
-	for range randomOrders {
+	orders := randomOrders
+	if s.kinds["pools"] {
+		orders = 5 * randomOrders
+	}
+	for range orders {
 		choices = append(choices, func(n int) int { return random.Intn(n) })
 	}
 	for _, choose := range choices {

@@ -25,6 +25,7 @@ type planned struct {
 		Decision string
 		Reason   string
 		Message  string
+		PodSets  []struct{ NodeSelector map[string]string }
 	}
 }
 
@@ -58,14 +59,17 @@ func ask(binary, directory string, s *state) (decision, why string, err error) {
 	if len(plan.Decisions) != 1 {
 		return "", "", fmt.Errorf("%d decisions, not one", len(plan.Decisions))
 	}
+	for _, set := range plan.Decisions[0].PodSets {
+		s.pin = set.NodeSelector
+	}
 	return plan.Decisions[0].Decision, plan.Decisions[0].Reason + ": " + plan.Decisions[0].Message, nil
 }
 
 func judge(binary, directory string, seed int64) outcome {
 	s := newState(seed)
 	o := outcome{s: s}
-	o.placed, o.tries, o.allocWhy = s.judge()
 	o.decision, o.why, o.err = ask(binary, directory, s)
+	o.placed, o.tries, o.allocWhy = s.judge()
 	return o
 }
 

@@ -37,6 +37,7 @@ type state struct {
 	claims  []*resourceapi.ResourceClaim // that are there already
 	entries []entry
 	pods    int
+	pin     map[string]string // the nodeSelector that the plan adds to the pods
 }
 
 func (s *state) chance(percent int) bool { return s.random.Intn(100) < percent }
@@ -53,9 +54,11 @@ func (s *state) kind() string {
 	return strings.Join(all, "+")
 }
 
-func (s *state) addNode(name string) {
+func (s *state) addNode(name string) { s.addNodeWithRoom(name, 20) }
+
+func (s *state) addNodeWithRoom(name string, percentSmall int) {
 	pods := int64(20)
-	if s.chance(20) {
+	if s.chance(percentSmall) {
 		pods = int64(1 + s.random.Intn(3))
 	}
 	s.nodes = append(s.nodes, &corev1.Node{
@@ -350,6 +353,10 @@ func newState(seed int64) *state {
 	s.addClass("nic.example.com", `device.driver == "`+nicDriver+`"`)
 	s.addClass("big.example.com", `device.attributes[device.driver].big`)
 	s.addClass("any.example.com", "")
+	if s.chance(25) {
+		s.makePools()
+		return s
+	}
 	if s.chance(30) {
 		s.kinds["shared"] = true
 	}

@@ -55,8 +55,11 @@
 #define ADVICE_COMMAND_MAX_BYTES       512
 #define RESOURCE_NAMES_MAX             4096
 #define POD_SETS_MAX                   16
-#define CLAIM_SHARERS_MAX              256   /* Kubernetes: ResourceClaim.status.reservedFor */
-#define CLAIM_DEVICES_MAX              32    /* Kubernetes: allocation results of a claim */
+#define CLAIM_SHARERS_MAX              256 /* Kubernetes: ResourceClaim.status.reservedFor */
+#define CLAIM_DEVICES_MAX              32  /* Kubernetes: allocation results of a claim */
+#define ROAMING_GROUPS_MAX             64  /* sets of nodes that see devices of no node; one bit */
+#define ROAMING_CHOICES_MAX            6  /* kinds of nodes that may be full before these run out */
+#define PINNED_NODES_MAX               64 /* that a gang is tried on whole, for one judgement */
 #define ALLOCATE_STEPS_MAX             20000 /* of the search for devices on one node */
 #define ALLOCATE_STEPS_ALL             60000 /* of all nodes of one judgement */
 #define ALLOCATE_STEPS_FEW             500   /* for each node after that */
