@@ -9,12 +9,14 @@ SEED      ?= 1
 WORLDS    ?= 300
 SEED      ?= 1729
 PLAY      ?= play
+PLANS     ?= 100000
+SLOTS     ?= 8
 BIN       := $(BUILD_DIR)/rel/tallyman
 SOURCES    = $(shell find api controller include tests -name '*.[ch]')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-nightly test-model \
-        test-scheduler test-vopr test-vopr-bugs check bench format tidy cov fuzz reproducible sbom clean
+        test-scheduler test-faults test-vopr test-vopr-bugs check bench format tidy cov fuzz reproducible sbom clean
 
 # $(call cmake_build,PRESET,TARGETS): configured once, then only what changed.
 define cmake_build
@@ -76,6 +78,9 @@ test-model: ## hold the core against the reference model; STATES=100000
 
 test-scheduler: build ## hold plan against the real kube-scheduler; WORLDS=300 SEED=1729
 	@tests/compare-scheduler/run --bin $(BIN) --worlds $(WORLDS) --seed $(SEED)
+
+test-faults: build ## a fault at each write of S1..S10, on a real API server; PLANS=400 SEED=1 SLOTS=8
+	@tests/cluster/faults --bin $(BIN) --count $(PLANS) --seed $(SEED) --slots $(SLOTS)
 
 test-vopr: ## the whole under faults, from SEED on; SEEDS=10000
 	@cmake/deps test

@@ -166,6 +166,11 @@ class Cluster:
     def clear_namespace(self, name, timeout_s=60):
         """Deletes the namespace's Jobs, pods and claims, without any grace, and waits until they
         are gone; then the namespace, whose own end takes some seconds and is not waited for."""
+        self.clear_namespace_objects(name, timeout_s)
+        self.api.exchange("DELETE", f"/api/v1/namespaces/{name}")
+
+    def clear_namespace_objects(self, name, timeout_s=60):
+        """The same, and the namespace stays."""
         batch, core = f"/apis/batch/v1/namespaces/{name}", f"/api/v1/namespaces/{name}"
         claims = f"/apis/resource.k8s.io/v1/namespaces/{name}/resourceclaims"
 
@@ -179,7 +184,6 @@ class Cluster:
             return not self.items(claims)
 
         wait_for(is_empty, timeout_s, f"the Jobs, pods and claims of namespace {name} gone")
-        self.api.exchange("DELETE", core)
 
     def strip_finalizers(self, path):
         """Frees the objects of a cluster-scoped list whose finalizers nobody is left to remove."""

@@ -52,6 +52,7 @@ def _job_digest(kind, job):
     return {"at": time.monotonic(), "version": int(meta["resourceVersion"]), "type": "job",
             "is_gone": kind == "DELETED", "name": meta["name"], "uid": meta["uid"],
             "is_suspended": is_suspended(job), "is_finished": is_finished(job),
+            "has_record": "tallyman.dev/admission" in meta.get("annotations", {}),
             "pods": job["spec"]["parallelism"]}
 
 
