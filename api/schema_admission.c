@@ -205,5 +205,7 @@ static const struct field suspended_record_fields[] = {
     F_STRING(suspended_record, for_gang, "for"),
     F_STRING(suspended_record, for_uid, "forUid"),
     F_TIME(suspended_record, at, "at"),
+    F_INT(suspended_record, evictions, "evictions"),
+    F_OBJECT_PTR(suspended_record, requeue, "requeue", requeue_state),
 };
 SCHEMA(suspended_record);

@@ -76,6 +76,28 @@ static struct suspended_record *read_suspended(struct core *core, const struct j
     return object_clone(&suspended_record_schema, value);
 }
 
+static int64_t count_of(struct opt_int value)
+{
+    return value.is_set && value.value > 0 && value.value < SUSPENDED_COUNT_MAX ? value.value : 0;
+}
+
+/* After a restart: the counts as of the newest suspension, which its Admission may not have. */
+static void take_memory(struct gang *gang)
+{
+    const struct suspended_record *suspended = gang->suspended;
+    struct gang_memory *memory = &gang->memory;
+    if (gang->state != 0 || suspended == NULL) {
+        return;
+    }
+    if (count_of(suspended->evictions) > memory->evictions) {
+        memory->evictions = suspended->evictions.value;
+    }
+    if (suspended->requeue != NULL && count_of(suspended->requeue->count) > memory->requeue_count) {
+        memory->requeue_count = suspended->requeue->count.value;
+        memory->requeue_at_ms = suspended->requeue->at.is_set ? suspended->requeue->at.ms : 0;
+    }
+}
+
 static void read_version(struct core *core, struct gang *gang, const struct job *job)
 {
     int64_t version = 0;
@@ -264,6 +286,7 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
         gang->record == NULL && !str_is_empty(job_annotation(job, ANNOTATION_ADMISSION));
     mem_free(gang->suspended);
     gang->suspended = read_suspended(core, job);
+    take_memory(gang);
     if (!gang_is_busy(gang)) {
         gang_sets_forget_patch(gang);
         read_attempt(gang, job);

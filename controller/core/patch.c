@@ -207,10 +207,28 @@ static void keep_cause(struct gang *gang, const char *cause, struct str why)
     gang->stop_why = str_own(why);
 }
 
+/* What is counted rides on the write that it is counted for: a crash before the Admission is
+ * written loses nothing, not even with the store. */
+static void carry_memory(struct core *core, const struct gang *gang,
+                         struct suspended_record *record)
+{
+    const struct gang_memory *memory = &gang->memory;
+    if (memory->evictions > 0) {
+        record->evictions = (struct opt_int){true, memory->evictions};
+    }
+    if (memory->requeue_count > 0) {
+        struct requeue_state *requeue = ARENA_NEW(core->out->arena, struct requeue_state);
+        *requeue = (struct requeue_state){.count = {true, memory->requeue_count},
+                                          .at = {memory->requeue_at_ms > 0, memory->requeue_at_ms}};
+        record->requeue = requeue;
+    }
+}
+
 void patch_suspend(struct core *core, struct gang *gang, const char *cause, struct str why)
 {
     struct effect *effect = patch_new(core, gang, PATCH_SUSPEND);
     struct suspended_record record = {.cause = str_from_c(cause), .at = {true, core->now_ms}};
+    carry_memory(core, gang, &record);
     effect->patch.suspend = (struct opt_bool){true, true};
     effect->patch.suspended = record_json(core, &suspended_record_schema, &record);
     gang_set_timer(core, gang, 0);
@@ -236,6 +254,7 @@ void patch_suspend_for(struct core *core, struct gang *victim, const struct gang
                                       .for_gang = gang->key,
                                       .for_uid = gang->uid,
                                       .at = {true, core->now_ms}};
+    carry_memory(core, victim, &record);
     effect->patch.suspend = (struct opt_bool){true, true};
     effect->patch.suspended = record_json(core, &suspended_record_schema, &record);
     gang_set_timer(core, victim, 0);

@@ -94,3 +94,10 @@ bool record_is_believable(struct core *core, const struct admission_record *reco
     }
     return true;
 }
+
+bool record_is_in_force(const struct gang *gang)
+{
+    bool has_let_go = gang->state == GANG_SUSPENDING && gang->reservation == NULL;
+    return gang->record != NULL && gang->suspended == NULL &&
+           (!has_let_go || gang->is_start_unseen);
+}

@@ -3,8 +3,14 @@
 
 #include "gang_input.h"
 
+struct gang;
+
 /* False: it is of a time that hasn't come by far, or a pod is charged with more than its template
  * asks and anybody else could have added. How many pods are charged is bounded by the Job itself,
  * because what isn't there is given back. */
 bool record_is_believable(struct core *core, const struct admission_record *record,
                           const struct gang_input *input, struct str namespace_name);
+/* The Job's record counts, unless Tallyman has stopped the gang since: the PATCH that admits takes
+ * that mark away, and what has been released isn't taken back. A start whose pods came first is
+ * none of that: each kind has a watch of its own. */
+bool record_is_in_force(const struct gang *gang);

@@ -7,6 +7,7 @@
 #include "gate.h"
 #include "incident.h"
 #include "preempt.h"
+#include "record_check.h"
 
 #include <assert.h>
 
@@ -116,6 +117,7 @@ void gang_adopt(struct core *core, struct gang *gang, const struct admission_rec
     }
     adopt_claims(core, gang->shape, record, &request);
     gang->admitted_ms = record->at.ms;
+    gang->is_start_unseen = false;
     ledger_reserve(core, gang, &request);
 }
 
@@ -256,18 +258,10 @@ static bool review_victim(struct core *core, struct gang *gang)
     return true;
 }
 
-/* A record says so, unless Tallyman has stopped the gang since: the PATCH that admits takes that
- * mark away, and what has been released isn't taken back. */
-static bool is_admitted(const struct gang *gang)
-{
-    bool has_let_go = gang->state == GANG_SUSPENDING && gang->reservation == NULL;
-    return gang->record != NULL && gang->suspended == NULL && !has_let_go;
-}
-
 static void review_running(struct core *core, struct gang *gang)
 {
     gang_dequeue(core, gang);
-    if (!is_admitted(gang)) {
+    if (!record_is_in_force(gang)) {
         gang_set_state(core, gang, GANG_SUSPENDING, "NotAdmitted");
         if (core->now_ms >= gang->write_retry_ms) {
             patch_suspend(core, gang, "NotAdmitted",
@@ -384,6 +378,7 @@ static void review_waiting(struct core *core, struct gang *gang)
         ledger_release(core, gang); /* our admission never came about */
     }
     if (!has_stopped(gang)) {
+        gang->is_start_unseen = gang->suspended == NULL;
         gang_dequeue(core, gang);
         gang_set_state(core, gang, GANG_SUSPENDING, "NotAdmitted");
         return;

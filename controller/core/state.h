@@ -336,6 +336,7 @@ struct gang {
     bool has_failed_check : 1;  /* since it was reviewed last */
     bool wakes_preemptors : 1;  /* one would have stopped it, but for our write on its way */
     bool is_record_refused : 1; /* there is one that Tallyman can't have written */
+    bool is_start_unseen : 1;   /* it has pods, and nothing that was seen of its Job started them */
     bool is_stop_counted : 1;   /* since it has had stops_for */
     bool is_admission_seen : 1;
     bool is_admission_ownerless : 1; /* nobody else will collect it */

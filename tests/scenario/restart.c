@@ -154,6 +154,27 @@ static void kill_between_write_and_answer_loses_no_charge(void **state)
     expect_used(s, "q", "cpu=3");
 }
 
+/* Each kind has a watch of its own: whoever takes over may see the pods before the start that they
+ * are of. It is an admission all the same. */
+static void start_that_is_seen_after_its_pods_is_taken_over(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_job(s, "a", "q", "pods=2 cpu=1");
+    scenario_start(s);
+    expect_state(s, "a", "Pending QueueNotFound");
+    pods_appear(s, "a", 2);
+    given_queue(s, "q", "cpu=4");
+    job_has_record(
+        s, "a",
+        "{\"queue\":\"q\",\"at\":\"2026-11-30T11:59:30Z\",\"podSets\":[{\"name\":\"main\","
+        "\"count\":2,\"flavors\":{\"cpu\":\"default\"},\"requests\":{\"cpu\":\"1\"}}]}");
+    scenario_job(s, "a")->spec.suspend = (struct opt_bool){true, false};
+    object_changed(s, KIND_JOB, "a");
+    expect_state(s, "a", "Admitted");
+    expect_used(s, "q", "cpu=2");
+}
+
 static void stopping_gang_is_still_charged_after_a_restart(void **state)
 {
     struct scenario *s = *state;
@@ -187,6 +208,25 @@ static void backoff_outlives_a_restart(void **state)
     at(s, 60000);
     gang_stops(s, "a");
     restart(s, WITH_ADMISSIONS);
+    expect_state(s, "a", "Pending Backoff");
+    at(s, 119000);
+    expect_state(s, "a", "Pending Backoff");
+    at(s, 121000);
+    expect_state(s, "a", "Admitted");
+}
+
+/* And on the PATCH that suspends, for the Admission comes a moment later. */
+static void backoff_of_a_suspension_outlives_a_crash_before_its_admission(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", "cpu=4 timeout=1m");
+    given_job(s, "a", "q", "pods=4 cpu=1");
+    scenario_start(s);
+    gang_starts(s, "a", "n1");
+    at(s, 60000);
+    restart(s, WITHOUT_ADMISSIONS);
+    gang_stops(s, "a");
     expect_state(s, "a", "Pending Backoff");
     at(s, 119000);
     expect_state(s, "a", "Pending Backoff");
@@ -277,8 +317,10 @@ int main(void)
         scenario_test(record_made_by_hand_is_charged_what_the_template_asks),
         scenario_test(forged_record_that_cannot_be_read_is_none),
         scenario_test(kill_between_write_and_answer_loses_no_charge),
+        scenario_test(start_that_is_seen_after_its_pods_is_taken_over),
         scenario_test(stopping_gang_is_still_charged_after_a_restart),
         scenario_test(backoff_outlives_a_restart),
+        scenario_test(backoff_of_a_suspension_outlives_a_crash_before_its_admission),
         scenario_test(running_gang_that_is_short_at_the_start_gets_its_time),
         scenario_test(listing_order_decides_nothing),
         scenario_test(finished_job_that_is_unfinished_again),

@@ -43,7 +43,7 @@ static void drained_queue_stops_its_gangs_whole(void **state)
                     "HoldAndDrain); the gang stops whole, keeps its place and starts again by "
                     "itself once that is lifted\n");
     check_str(string_map_get(&scenario_job(s, "a")->meta.annotations, "tallyman.dev/suspended"),
-              "{\"cause\":\"QueueStopped\",\"at\":\"2026-11-30T12:00:01Z\"}");
+              "{\"cause\":\"QueueStopped\",\"at\":\"2026-11-30T12:00:01Z\",\"evictions\":1}");
     expect_used(s, "q", "cpu=2");
     gang_stops(s, "a");
     expect_used(s, "q", "cpu=0");

@@ -265,4 +265,6 @@ struct suspended_record {
     struct str for_gang; /* JSON name: for; "namespace/name" of the beneficiary, absent if none */
     struct str for_uid;  /* JSON name: forUid; its Job's, because another may take the name */
     struct opt_time at;
+    struct opt_int evictions;      /* this one counted; the Admission has it only a moment later */
+    struct requeue_state *requeue; /* absent: none */
 };

@@ -81,7 +81,8 @@
 #define WRITE_RETRIES_MAX              10
 #define WRITE_RETRY_BASE_MS            500
 #define WRITE_RETRY_MAX_MS             60000
-#define WRITE_REFUSED_RETRY_MS         5000  /* a suspension that the API server refused */
+#define WRITE_REFUSED_RETRY_MS         5000 /* a suspension that the API server refused */
+#define SUSPENDED_COUNT_MAX            1000000 /* in tallyman.dev/suspended; larger ones are not ours */
 #define CONFLICT_WAIT_MS               30000 /* for the watch to show what a 409 was about */
 #define ADMISSION_RETRY_MS             15000 /* an Admission that the API server refused */
 #define STATUS_INTERVAL_MS             2000  /* between two status writes of one Queue */

@@ -6,7 +6,7 @@ import datetime
 from lib import manifests
 from lib.fixtures import DRIVER
 
-from .worlds import RACK, ZONE
+from .worlds import RACK, STEP_S, ZONE
 
 PATIENT = {"backoffLimit": 6}
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims"
@@ -118,7 +118,7 @@ def s6_checkpoint(world):
     gangs.wait_ready("low", 2)
     gangs.wait_state("low", "Running")
     world.job("high", 2, priority="high")
-    world.cluster.wait_for(lambda: gangs.annotation("low", "tallyman.dev/checkpoint-request"), 20,
+    world.cluster.wait_for(lambda: gangs.annotation("low", "tallyman.dev/checkpoint-request"), STEP_S,
                            "the request for a checkpoint")
     now = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=1)
     gangs.annotate("low", "tallyman.dev/last-checkpoint", now.strftime("%Y-%m-%dT%H:%M:%SZ"))
@@ -145,7 +145,7 @@ def s7_unhealthy(world):
     world.cluster.wait_for(
         lambda: gangs.status("train").get("evictions") == 1 and gangs.ready("train") == 2
         and not gangs.is_suspended("train")
-        and f"{driver}/{pool}/{device}" not in world.cluster.devices_held(world.namespace), 30,
+        and f"{driver}/{pool}/{device}" not in world.cluster.devices_held(world.namespace), STEP_S,
         "train on healthy devices")
     gangs.wait_state("train", "Running")
 

@@ -20,10 +20,18 @@ from .view import PLAN_LABEL, WORLD_LABEL, View
 from .witness import Witness
 
 NODES = 3                # of each world
+STEP_S = 45
 RACK = "example.com/rack"
 ZONE = "topology.kubernetes.io/zone"
 LEASE_RULES = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
                 "verbs": ["create", "get", "update"]}]
+
+
+class PatientGangs(Gangs):
+    """On a machine that plays many worlds at once every step may take its time."""
+
+    def _wait(self, name, predicate, timeout_s, what):
+        super()._wait(name, predicate, max(timeout_s, STEP_S), what)
 
 
 def prepare(cluster, count):
@@ -47,7 +55,7 @@ class World:
         self.cluster, self.token, self.binary = cluster, token, binary
         self.directory = pathlib.Path(directory) / name
         self.namespace, self.world, self.plan = name, world, plan
-        self.gangs = Gangs(cluster, name)
+        self.gangs = PatientGangs(cluster, name)
         self.queues, self.cluster_objects = [], []
         self.rules = PlanRules(View(name, world), plan, self._killed)
         self.controller = self.proxy = self.witness = None
