@@ -66,7 +66,8 @@ static void ask(struct core *core, struct gang *victim, const struct gang *gang)
 {
     char buffer[TIME_TEXT_BYTES];
     struct str since = time_format_rfc3339(core->now_ms, buffer);
-    patch_checkpoint(core, victim, since, gang->key);
+    struct str beneficiary = key_join(&core->scratch, gang->key, gang->uid);
+    patch_checkpoint(core, victim, since, beneficiary);
     mark_pods(core, victim, since);
     note_event(core, victim, false, "CheckpointRequested", "Checkpoint",
                arena_format(&core->scratch,

@@ -145,6 +145,7 @@ static bool finish_at_once(struct core *core)
 void decide(struct core *core)
 {
     quota_relink(core);
+    preempt_settle(core);
     preempt_finish_ready(core);
     checks_finish_ready(core);
     core->is_passing = true;

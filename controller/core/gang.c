@@ -337,7 +337,7 @@ void gang_job_gone(struct core *core, struct gang *gang)
 void gang_free(struct core *core, struct gang *gang)
 {
     if (gang->state == GANG_RESERVED && core->is_ready) {
-        preempt_let_go(core, gang);
+        preempt_let_go(core, gang, false);
     }
     admission_withdraw(core, gang);
     if (gang->check != NULL) {

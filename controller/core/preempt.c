@@ -119,26 +119,47 @@ void preempt_forget_why(struct gang *gang)
     }
 }
 
-void preempt_let_go(struct core *core, const struct gang *gang)
+void preempt_let_go(struct core *core, const struct gang *gang, bool keeps_stopping)
 {
     struct gang *victim;
     RB_FOREACH (victim, gang_holder_tree, &core->holders) {
-        if (str_is_set(victim->stops_for) && str_eq(victim->stops_for, gang->uid)) {
+        bool is_for = str_is_set(victim->stops_for) && str_eq(victim->stops_for, gang->uid);
+        if (is_for && !(keeps_stopping && victim->state == GANG_SUSPENDING)) {
             str_drop(&victim->stops_for); /* what stops already goes on stopping */
             (void)checkpoint_withdraw(core, victim);
         }
     }
 }
 
-void preempt_abort(struct core *core, struct gang *gang)
+static void release_reserved(struct core *core, struct gang *gang, const char *cause)
 {
-    preempt_let_go(core, gang);
     preempt_forget_why(gang);
     ledger_release(core, gang);
     gang_confine(gang, NULL);
     gang->reserved_shape = NULL;
-    gang_set_state(core, gang, GANG_PENDING, "PreemptionEnded");
+    gang_set_state(core, gang, GANG_PENDING, cause);
     gang_mark_unbound(core, gang);
+}
+
+void preempt_abort(struct core *core, struct gang *gang)
+{
+    bool is_late = core->now_ms >= gang->reserved_until_ms;
+    preempt_let_go(core, gang, !is_late);
+    release_reserved(core, gang, "PreemptionEnded");
+}
+
+bool preempt_review(struct core *core, struct gang *gang, bool wants_it)
+{
+    wants_it = wants_it && core->now_ms < gang->reserved_until_ms;
+    if (wants_it && gang->shape == gang->reserved_shape) {
+        gang_set_timer(core, gang, gang->reserved_until_ms);
+        return true;
+    }
+    if (wants_it) {
+        preempt_unsettle(core, gang);
+    }
+    preempt_abort(core, gang);
+    return false;
 }
 
 /* All victims have stopped. Their devices may be freed a little later than their pods, and somebody
@@ -209,29 +230,61 @@ void preempt_finish_ready(struct core *core)
     }
 }
 
-/* -- after a restart ------------------------------------------------------------------------------
- */
+/* -- after a restart, or when the gang or the quota has changed ---------------------------------
+ *
+ * Either way the same is done, so that a restart decides as the controller that runs on: what stops
+ * for a gang makes room for whatever it wants by now. */
 
-/* Of a gang that holds something and has been stopped for another, or asked to; else absent. */
-static struct str beneficiary_key(const struct gang *victim)
+/* "namespace/name", and its Job's uid behind it, unless the record is of an older version. */
+struct named_gang {
+    struct str key;
+    struct str uid; /* absent: whoever has the name */
+};
+
+static struct named_gang named_gang_read(struct str text)
 {
-    bool is_up = victim->state == GANG_ADMITTED || victim->state == GANG_RUNNING;
-    if (victim->reservation == NULL || str_is_set(victim->stops_for)) {
-        return STR_NONE;
+    size_t slash = str_find_char(text, '/');
+    struct str name = str_skip(text, slash < text.len ? slash + 1 : text.len);
+    size_t end = str_find_char(name, '/');
+    if (end >= name.len) {
+        return (struct named_gang){.key = text};
     }
-    if (victim->state == GANG_SUSPENDING && victim->suspended != NULL) {
-        return victim->suspended->for_gang;
-    }
-    return is_up && victim->request_ms != 0 ? victim->request_for : STR_NONE;
+    return (struct named_gang){.key = str_take(text, text.len - name.len + end),
+                               .uid = str_skip(name, end + 1)};
 }
 
-/* Not another Job that has taken the name since. A record that doesn't say which is believed. */
-static bool makes_room_for(const struct gang *victim, const struct gang *gang)
+/* Of a gang that holds something and has been stopped for another, or asked to. */
+static struct named_gang recorded_beneficiary(const struct gang *victim)
 {
-    bool is_stopped = victim->state == GANG_SUSPENDING && victim->suspended != NULL;
-    bool is_another = is_stopped && str_is_set(victim->suspended->for_uid) &&
-                      !str_eq(victim->suspended->for_uid, gang->uid);
-    return !is_another && str_eq(beneficiary_key(victim), gang->key);
+    bool is_up = victim->state == GANG_ADMITTED || victim->state == GANG_RUNNING;
+    if (victim->state == GANG_SUSPENDING && victim->suspended != NULL) {
+        return (struct named_gang){victim->suspended->for_gang, victim->suspended->for_uid};
+    }
+    return is_up && victim->request_ms != 0 ? named_gang_read(victim->request_for)
+                                            : (struct named_gang){.key = STR_NONE};
+}
+
+/* NULL: there is none, or another Job has taken its name since. */
+static struct gang *find_beneficiary(const struct core *core, const struct gang *victim)
+{
+    if (victim->reservation == NULL) {
+        return NULL;
+    }
+    if (str_is_set(victim->stops_for)) {
+        return gang_find(core, victim->stops_for);
+    }
+    struct named_gang named = recorded_beneficiary(victim);
+    struct gang *gang = NULL;
+    if (str_is_set(named.key)) {
+        HASH_FIND(hh_key, core->gangs_by_key, named.key.ptr, (unsigned)named.key.len, gang);
+    }
+    bool is_another = gang != NULL && str_is_set(named.uid) && !str_eq(named.uid, gang->uid);
+    return is_another ? NULL : gang;
+}
+
+static bool is_waiting(const struct gang *gang)
+{
+    return gang->state == GANG_PENDING && gang->is_in_queue;
 }
 
 static void review_asked(struct core *core, const struct victims *victims)
@@ -270,14 +323,14 @@ static void evaluate_without(struct core *core, struct gang *gang, const struct 
     }
 }
 
-static void restore_one(struct core *core, struct gang *gang)
+static void reserve_again(struct core *core, struct gang *gang)
 {
     struct evaluation evaluation;
     struct victims victims = {.count = 0};
     whatif_begin(core);
     struct gang *victim;
     RB_FOREACH (victim, gang_holder_tree, &core->holders) {
-        if (makes_room_for(victim, gang)) {
+        if (find_beneficiary(core, victim) == gang) {
             victims_append(core, &victims, victim);
         }
     }
@@ -286,36 +339,70 @@ static void restore_one(struct core *core, struct gang *gang)
     evaluate_without(core, gang, &victims, &evaluation);
     core->level_cap = LEVEL_ANY;
     bookings_ignore(core, false);
-    for (uint32_t i = 0; i < victims.count; i++) {
-        str_drop(&victims.items[i]->stops_for);
-        victims.items[i]->stops_for = str_own(gang->uid);
-    }
     whatif_end(core);
-    if (victims.count > 0 && evaluation.verdict.reason == REASON_NONE) {
+    if (evaluation.verdict.reason == REASON_NONE) {
         reserve_for(core, gang, &victims, &evaluation);
-        review_asked(core, &victims);
-    } else if (victims.count > 0) {
+    } else {
         (void)preempt(core, gang, &evaluation); /* some had not been stopped yet */
-        review_asked(core, &victims);
+    }
+    review_asked(core, &victims);
+}
+
+/* In the order of the victims' uids, for those that wait; `is_all`: or only if they are unsettled.
+ */
+static void reserve_again_in_turn(struct core *core, bool is_all)
+{
+    struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
+    for (; gang != NULL; gang = RB_NEXT(gang_order_tree, &core->gang_order, gang)) {
+        struct gang *beneficiary = find_beneficiary(core, gang);
+        if (beneficiary != NULL && is_waiting(beneficiary) &&
+            (is_all || beneficiary->is_unsettled)) {
+            beneficiary->is_unsettled = false;
+            quota_relink(core);
+            reserve_again(core, beneficiary);
+        }
     }
 }
 
 void preempt_restore(struct core *core)
 {
-    struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
-    for (; gang != NULL; gang = RB_NEXT(gang_order_tree, &core->gang_order, gang)) {
-        struct gang *beneficiary = NULL;
-        struct str key = beneficiary_key(gang);
-        if (!str_is_set(key)) {
-            continue;
+    struct gang *gang;
+    RB_FOREACH (gang, gang_order_tree, &core->gang_order) {
+        const struct gang *beneficiary = find_beneficiary(core, gang);
+        if (beneficiary != NULL && (gang->state == GANG_SUSPENDING || is_waiting(beneficiary))) {
+            struct str uid = str_own(beneficiary->uid);
+            str_drop(&gang->stops_for);
+            gang->stops_for = uid;
         }
-        HASH_FIND(hh_key, core->gangs_by_key, key.ptr, (unsigned)key.len, beneficiary);
-        bool is_waiting =
-            beneficiary != NULL && beneficiary->state == GANG_PENDING && beneficiary->is_in_queue;
-        if (is_waiting && makes_room_for(gang, beneficiary)) {
-            quota_relink(core);
-            restore_one(core, beneficiary);
+    }
+    reserve_again_in_turn(core, true);
+}
+
+void preempt_unsettle(struct core *core, struct gang *gang)
+{
+    gang->is_unsettled = true;
+    core->has_unsettled = true;
+}
+
+void preempt_settle(struct core *core)
+{
+    if (!core->has_unsettled) {
+        return;
+    }
+    core->has_unsettled = false;
+    struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
+    while (gang != NULL) {
+        struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
+        if (gang->is_unsettled && gang->state == GANG_RESERVED && gang->check == NULL) {
+            release_reserved(core, gang, "PreemptionEnded");
+            gang_review(core, gang);
+            next = RB_MIN(gang_holder_tree, &core->holders);
         }
+        gang = next;
+    }
+    reserve_again_in_turn(core, false);
+    RB_FOREACH (gang, gang_order_tree, &core->gang_order) {
+        gang->is_unsettled = false;
     }
 }
 

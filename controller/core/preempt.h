@@ -76,12 +76,19 @@ struct verdict checkpoint_verdict(const struct gang *gang, struct arena *arena);
 uint32_t preempt_victims_left(const struct core *core, const struct gang *gang);
 /* It isn't Reserved any more. */
 void preempt_forget_why(struct gang *gang);
-/* Those that stop for it, or are asked to, do so no longer. */
-void preempt_let_go(struct core *core, const struct gang *gang);
+/* Those that are asked to stop for it needn't any more; what stops already does so for nobody, or
+ * goes on to make room for it, should it want that again. */
+void preempt_let_go(struct core *core, const struct gang *gang, bool keeps_stopping);
 /* It no longer wants the room, or has waited too long for it. */
 void preempt_abort(struct core *core, struct gang *gang);
 /* Admits the gangs whose victims have all stopped. */
 void preempt_finish_ready(struct core *core);
+/* It is Reserved, and still wants to start or not; false: it isn't Reserved any more. */
+bool preempt_review(struct core *core, struct gang *gang, bool wants_it);
+/* What the gang wants, or the quota that it was judged by, isn't what it was. */
+void preempt_unsettle(struct core *core, struct gang *gang);
+/* Before a pass: judges such gangs anew, with what stops for them. */
+void preempt_settle(struct core *core);
 /* Takes up the transactions that a restart has interrupted. */
 void preempt_restore(struct core *core);
 /* After that: requests for a checkpoint that are nobody's any more are taken back. */

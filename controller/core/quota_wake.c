@@ -7,6 +7,7 @@
  * for, because what somebody else borrows is theirs to take back. Edits of other trees are nothing
  * to anybody. */
 #include "extended.h"
+#include "preempt.h"
 #include "wait.h"
 
 static uint64_t hash_number(uint64_t hash, int64_t number)
@@ -178,6 +179,13 @@ void quota_wake_edited(struct core *core)
     struct cohort_state *next;
     HASH_ITER (hh, core->cohorts, cohort, next) {
         mark_edited(&cohort->node);
+    }
+    struct gang *gang;
+    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+        bool is_reserved = gang->state == GANG_RESERVED && gang->check == NULL;
+        if (is_reserved && is_account_edited(core, gang->shape)) {
+            preempt_unsettle(core, gang);
+        }
     }
     for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
         if ((shape->verdict.waits_for & WAIT_QUOTA) != 0 && is_account_edited(core, shape)) {

@@ -339,21 +339,15 @@ static bool keeps_reserved(struct core *core, struct gang *gang)
     bool is_open =
         stop_find(core, &core->scratch, gang->queue, gang->namespace_name).stop == STOP_NONE &&
         !str_is_set(gate_class_refusal(&core->scratch, gang));
-    bool wants_it = is_open && gang->has_label && !gang->is_hold_wanted &&
-                    !str_is_set(gang->invalid) && gang->shape == gang->reserved_shape;
-    if (gang->check != NULL) {
-        if (wants_it) {
-            return check_review(core, gang);
-        }
-        check_let_go(core, gang, "Withdrawn");
-        return false;
+    bool wants_it =
+        is_open && gang->has_label && !gang->is_hold_wanted && !str_is_set(gang->invalid);
+    if (gang->check == NULL) {
+        return preempt_review(core, gang, wants_it);
     }
-    wants_it = wants_it && core->now_ms < gang->reserved_until_ms;
-    if (wants_it) {
-        gang_set_timer(core, gang, gang->reserved_until_ms);
-        return true;
+    if (wants_it && gang->shape == gang->reserved_shape) {
+        return check_review(core, gang);
     }
-    preempt_abort(core, gang);
+    check_let_go(core, gang, "Withdrawn");
     return false;
 }
 

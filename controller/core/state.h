@@ -281,7 +281,7 @@ struct gang {
     int64_t checkpoint_ms;   /* annotation last-checkpoint; 0: none */
     int64_t grace_ms;        /* annotation checkpoint-grace; 0: it stops at once */
     int64_t request_ms;      /* annotation checkpoint-request; 0: none stands on the Job */
-    struct str request_for;  /* owned; annotation checkpoint-for: "namespace/name" */
+    struct str request_for;  /* owned; annotation checkpoint-for: "namespace/name/uid" */
     int64_t short_since_ms;  /* fewer than min-count ready since; 0: whole */
     int64_t likely_start_ms; /* 0: not worked out; INT64_MAX: nobody can know */
 
@@ -332,6 +332,7 @@ struct gang {
     bool has_suspended_condition : 1;
     bool is_out : 1;            /* a what-if has taken it out */
     bool is_kept_out : 1;       /* what it would free is noted; see whatif_kept.c */
+    bool is_unsettled : 1;      /* Reserved for what it wanted before; see preempt_settle() */
     bool has_victims : 1;       /* scratch of preempt_finish_ready() */
     bool has_failed_check : 1;  /* since it was reviewed last */
     bool wakes_preemptors : 1;  /* one would have stopped it, but for our write on its way */
@@ -438,6 +439,7 @@ struct core {
     struct shape *preemptors;   /* list by next_preemptor */
     bool has_freed;             /* quota, room, or a gang to be stopped */
     bool has_room_changed;      /* for some of them alone; see wake_cluster.c */
+    bool has_unsettled;         /* some gang is_unsettled */
     bool has_grown;             /* a queue that preemptors might take from; see queue.has_grown */
     struct shape *room_waiters; /* parked for room or for an object; list by next_room_waiter */
     struct quota_node *active_roots; /* of trees with such queues; list by next_active */

@@ -102,20 +102,6 @@ static void stops(struct scenario *s, const char *name, const struct job *job)
     }
 }
 
-/* While gangs stop for another a restart judges a new size of that one, or a cut of the quota, as
- * of now: docs/decisions/009-preempted-room.md. */
-static bool is_preempting(const struct scenario *s)
-{
-    for (const struct entry *entry = s->first; entry != NULL; entry = entry->next) {
-        if (entry->kind == KIND_ADMISSION &&
-            str_eq_c(((const struct admission *)entry->value)->status.reason,
-                     "WaitingForVictims")) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void about_job(struct scenario *s, const struct op *op)
 {
     char name[16];
@@ -135,7 +121,7 @@ static void about_job(struct scenario *s, const struct op *op)
         job_annotated(s, name, "tallyman.dev/hold", op->b % 2 == 0 ? "true" : NULL);
         break;
     case OP_RESIZE:
-        if (is_idle && !is_preempting(s)) {
+        if (is_idle) {
             job_resized(s, name, 1 + op->b % 4, 1 + op->b % 4);
         }
         break;
@@ -171,11 +157,9 @@ static void do_op(struct scenario *s, const struct op *op)
         break;
     case OP_QUOTA:
     case OP_CONFIG:
-        if (!is_preempting(s)) {
-            config = op->kind == OP_CONFIG ? op->b % ARRAY_COUNT(configs) : config;
-            quota = op->kind == OP_QUOTA ? 3 + op->b % 6 : quota;
-            queue_is(s);
-        }
+        config = op->kind == OP_CONFIG ? op->b % ARRAY_COUNT(configs) : config;
+        quota = op->kind == OP_QUOTA ? 3 + op->b % 6 : quota;
+        queue_is(s);
         break;
     default:
         about_job(s, op);

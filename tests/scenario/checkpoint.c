@@ -146,6 +146,35 @@ static void a_restart_takes_back_what_nobody_waits_for(void **state)
     assert_string_equal(annotation(s, "low", ASKED), "");
 }
 
+/* The request names its gang's Job by uid: another one of that name is another gang. */
+static void a_request_is_no_other_gangs_of_that_name(void **state)
+{
+    struct scenario *s = *state;
+    char expected[64];
+    given_both(s);
+    (void)snprintf(expected, sizeof(expected), "ml/high/" STR_FMT,
+                   STR_ARG(scenario_job(s, "high")->meta.uid));
+    assert_string_equal(annotation(s, "low", "tallyman.dev/checkpoint-for"), expected);
+    writes_are_manual(s, true);
+    job_recreated(s, "high", "q", "pods=4 cpu=1 priority=low created=11000");
+    writes_are_manual(s, false);
+    restart(s, WITH_ADMISSIONS);
+    expect_state(s, "high", "Pending QuotaExhausted");
+    expect_state(s, "low", "Running");
+    assert_string_equal(annotation(s, "low", ASKED), "");
+}
+
+/* As an older version has written it. */
+static void a_request_without_a_uid_is_whose_name_it_has(void **state)
+{
+    struct scenario *s = *state;
+    given_both(s);
+    job_annotated(s, "low", "tallyman.dev/checkpoint-for", "ml/high");
+    restart(s, WITHOUT_ADMISSIONS);
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    expect_state(s, "low", "Running CheckpointRequested");
+}
+
 static void a_request_that_conflicts_is_made_again(void **state)
 {
     struct scenario *s = *state;
@@ -255,6 +284,8 @@ int main(void)
         scenario_test(the_reserved_gang_waits_for_the_grace_and_then_some),
         scenario_test(a_restart_takes_it_up),
         scenario_test(a_restart_takes_back_what_nobody_waits_for),
+        scenario_test(a_request_is_no_other_gangs_of_that_name),
+        scenario_test(a_request_without_a_uid_is_whose_name_it_has),
         scenario_test(a_request_that_conflicts_is_made_again),
         scenario_test(no_grace_no_request),
         scenario_test(a_gang_that_is_not_whole_is_not_asked),

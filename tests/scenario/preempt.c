@@ -232,7 +232,8 @@ static void beneficiary_that_shrinks_is_judged_anew(void **state)
     given_low(s, "cpu=4 within=LowerPriority");
     given_high(s);
     job_resized(s, "high", 2, 2);
-    expect_state(s, "high", "Pending QuotaExhausted");
+    expect_state(s, "high", "Reserved WaitingForVictims"); /* what stops for it still does */
+    expect_used(s, "q", "cpu=6");
     gang_stops(s, "low");
     expect_state(s, "high", "Admitted");
     expect_used(s, "q", "cpu=2");
