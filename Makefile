@@ -16,7 +16,7 @@ SOURCES    = $(shell find api controller include tests -name '*.[ch]')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-nightly test-model \
-        test-scheduler test-faults test-vopr test-vopr-bugs check bench format tidy cov fuzz reproducible sbom clean
+        test-scheduler test-torture test-faults test-vopr test-vopr-bugs check bench format tidy cov fuzz reproducible sbom clean
 
 # $(call cmake_build,PRESET,TARGETS): configured once, then only what changed.
 define cmake_build
@@ -90,6 +90,11 @@ test-vopr: ## the whole under faults, from SEED on; SEEDS=10000
 test-vopr-bugs: ## plant bugs in a copy of the committed tree: test-vopr finds each in 1,000 seeds
 	@cmake/deps test
 	@tests/vopr/bugs/run --build-dir $(BUILD_DIR)/vopr-bugs
+
+test-torture: ## every allocation and system call of the store fails once
+	@cmake/deps test
+	$(call cmake_build,asan,torture_store)
+	@$(BUILD_DIR)/asan/torture_store --all
 
 check: ## run the checks of layering, purity, size, format and words
 	@cmake/deps test

@@ -96,6 +96,12 @@ if(NOT TALLYMAN_FUZZ)
     foreach(name property_trees)
         target_link_libraries(${name} PRIVATE tests_model)
     endforeach()
+    # Every call of the store fails once: some of them here, all by make test-torture.
+    add_executable(torture_store "${tests_dir}/torture/store.c"
+        "${tests_dir}/torture/store_story.c" "${tests_dir}/torture/torture.c")
+    target_link_libraries(torture_store PRIVATE tallyman_flags tallyman_store)
+    set_target_properties(torture_store PROPERTIES ENABLE_EXPORTS ON)
+    tests_register(torture_store unit torture_store)
     # The kube layer as a child process, for tests/wire/run.
     file(GLOB wire_sources CONFIGURE_DEPENDS "${tests_dir}/wire/*.c")
     add_executable(wire_client ${wire_sources})

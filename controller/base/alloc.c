@@ -38,6 +38,11 @@ void *mem_zalloc(size_t bytes)
     return p;
 }
 
+void *mem_try_zalloc(size_t bytes)
+{
+    return calloc(1, bytes == 0 ? 1 : bytes);
+}
+
 void *mem_realloc(void *old, size_t bytes)
 {
     void *p = realloc(old, bytes == 0 ? 1 : bytes);

@@ -17,7 +17,10 @@
 #include "tallyman/base/limits.h"
 #include "tallyman/store/pages.h"
 
-/* The child's exit code is its enum rc_code; its sentence comes through the pipe. */
+/* The child's exit code is its enum rc_code; its sentence comes through the pipe, behind this. A
+ * child that dies before it has said so (libuv's own, when a process is forked, for want of files)
+ * has seen nothing of the file. */
+#define BEGUN '>'
 
 static struct rc check_record(void *ctx, struct str db_name, struct str key, struct str value,
                               struct err *err)
@@ -49,6 +52,13 @@ static struct rc check_pages(const char *path, struct err *err)
     return pages_check(bytes, count, &visitor, err);
 }
 
+/* What the system lacks just now (memory, files, locks) says nothing about the file. LMDB's own
+ * codes are negative. */
+static enum rc_code code_of(int error)
+{
+    return error > 0 || error == MDB_READERS_FULL || error == MDB_TLS_FULL ? RC_IO : RC_CORRUPT;
+}
+
 static struct rc read_records(MDB_cursor *cursor, const char *name, struct err *err)
 {
     MDB_val key = {0};
@@ -62,7 +72,7 @@ static struct rc read_records(MDB_cursor *cursor, const char *name, struct err *
     }
     return error == MDB_NOTFOUND
                ? RC_SUCCESS
-               : err_set(err, RC_CORRUPT, "database \"%s\": %s", name, mdb_strerror(error));
+               : err_set(err, code_of(error), "database \"%s\": %s", name, mdb_strerror(error));
 }
 
 static struct rc read_db(MDB_txn *txn, const char *name, struct err *err)
@@ -78,7 +88,7 @@ static struct rc read_db(MDB_txn *txn, const char *name, struct err *err)
         error = mdb_cursor_open(txn, dbi, &cursor);
     }
     if (error != 0) {
-        return err_set(err, RC_CORRUPT, "database \"%s\": %s", name, mdb_strerror(error));
+        return err_set(err, code_of(error), "database \"%s\": %s", name, mdb_strerror(error));
     }
     struct rc rc = read_records(cursor, name, err);
 
@@ -115,8 +125,7 @@ static struct rc check_records(const char *dir, bool is_read_only, struct err *e
         error = mdb_txn_begin(env, NULL, MDB_RDONLY, &txn);
     }
     if (error != 0) {
-        return err_set(err, error == EACCES ? RC_IO : RC_CORRUPT, "LMDB can't open it: %s",
-                       mdb_strerror(error));
+        return err_set(err, code_of(error), "LMDB can't open it: %s", mdb_strerror(error));
     }
     struct rc rc = RC_SUCCESS;
 
@@ -145,6 +154,11 @@ static NORETURN void child_main(const char *dir, bool is_read_only, int fd, pid_
     (void)signal(SIGBUS, SIG_DFL);
     (void)signal(SIGSEGV, SIG_DFL);
     (void)signal(SIGABRT, SIG_DFL);
+    const char begun = BEGUN;
+
+    if (write(fd, &begun, 1) != 1) {
+        _exit(RC_IO);
+    }
     (void)store_path(path, dir, "data.mdb");
     if (!is_read_only) {
         rc = check_pages(path, &err);
@@ -195,7 +209,7 @@ static struct rc child_verdict(int status, const char *text, struct err *err)
     if (WIFSIGNALED(status)) {
         int number = WTERMSIG(status);
 
-        return err_set(err, is_files_fault(number) ? RC_CORRUPT : RC_IO,
+        return err_set(err, is_files_fault(number) && text[0] == BEGUN ? RC_CORRUPT : RC_IO,
                        "the process that read it died: %s", signal_text(number));
     }
     int code = WEXITSTATUS(status);
@@ -207,7 +221,7 @@ static struct rc child_verdict(int status, const char *text, struct err *err)
     if (code != RC_IO && code != RC_CORRUPT) {
         return err_set(err, RC_CORRUPT, "the process that read it ended with code %d", code);
     }
-    return err_set(err, (enum rc_code)code, "%s", text);
+    return err_set(err, (enum rc_code)code, "%s", text[0] == BEGUN ? text + 1 : "it can't be read");
 }
 
 struct rc store_check_file(const char *dir, bool is_read_only, struct err *err)

@@ -127,7 +127,7 @@ static void become_degraded(struct store *store, const char *why, int error)
     if (store->retry_ms > STORE_RETRY_MAX_MS) {
         store->retry_ms = STORE_RETRY_MAX_MS;
     }
-    store->must_reopen = error == MDB_PANIC || failure_of(error) == FAILURE_OTHER;
+    store->must_reopen |= error == MDB_PANIC || failure_of(error) == FAILURE_OTHER;
     fail_list(store, &store->job.batches);
     if (!store->is_closing) {
         (void)uv_timer_start(&store->retry, on_retry, store->retry_ms, 0);
@@ -170,9 +170,12 @@ static bool grow_to(struct store *store, size_t map_bytes)
 {
     struct err ignored;
 
-    /* Failing to map more leaves the old map, so that writing fails by itself and says why. */
-    return map_bytes > store->env.map_bytes &&
-           !rc_failed(store_env_grow(&store->env, map_bytes, &ignored));
+    if (map_bytes <= store->env.map_bytes) {
+        return false;
+    }
+    /* Without a map there is nothing to write to; the next job opens the file anew. */
+    store->must_reopen = rc_failed(store_env_grow(&store->env, map_bytes, &ignored));
+    return !store->must_reopen;
 }
 
 static bool grow_when_full(struct store *store)
@@ -216,7 +219,7 @@ static void on_job_done(uv_work_t *work, int status)
     } else if (failure == FAILURE_MAP && grow_when_full(store)) {
         queue_job(store);
         return;
-    } else if (failure != FAILURE_OTHER && !store->has_shed) {
+    } else if (failure != FAILURE_OTHER && !store->has_shed && !store->must_reopen) {
         store->has_shed = store->job.sheds = true;
         queue_job(store);
         return;

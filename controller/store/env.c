@@ -33,23 +33,25 @@ size_t store_env_grown_bytes(size_t map_bytes, size_t used_bytes, size_t max_byt
     return map_bytes;
 }
 
-struct rc store_env_grow(struct store_env *env, size_t map_bytes, struct err *err)
-{
-    int error = mdb_env_set_mapsize(env->env, map_bytes);
-
-    if (error != 0) {
-        return lmdb_failed(err, error, "the store's map can't grow");
-    }
-    env->map_bytes = map_bytes;
-    return RC_SUCCESS;
-}
-
 void store_env_close(struct store_env *env)
 {
     if (env->env != NULL) {
         mdb_env_close(env->env);
         env->env = NULL;
     }
+}
+
+struct rc store_env_grow(struct store_env *env, size_t map_bytes, struct err *err)
+{
+    int error = mdb_env_set_mapsize(env->env, map_bytes);
+
+    if (error != 0) {
+        /* LMDB has given up the old map before it asked for the new one. */
+        store_env_close(env);
+        return lmdb_failed(err, error, "the store's map can't grow");
+    }
+    env->map_bytes = map_bytes;
+    return RC_SUCCESS;
 }
 
 static struct rc open_lmdb(const struct store_options *options, struct store_env *env,

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* strerrordesc_np */
 #include "store_internal.h"
 
 #include <dirent.h>
@@ -19,7 +20,10 @@
 
 const char *store_errno_text(int error)
 {
-    return uv_strerror(uv_translate_sys_error(error));
+    /* Not uv_strerror(), which allocates for what it doesn't know. */
+    const char *text = strerrordesc_np(error);
+
+    return text == NULL ? "unknown error" : text;
 }
 
 bool store_path(char buffer[STORE_PATH_BYTES], const char *dir, const char *name)

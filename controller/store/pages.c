@@ -458,6 +458,12 @@ struct rc pages_check(const uint8_t *bytes, size_t count, const struct pages_vis
     if (last_page < META_PAGES - 1 || last_page >= file_pages + UNWRITTEN_PAGES_MAX) {
         return err_set(err, RC_CORRUPT, "its last page is %llu", (unsigned long long)last_page);
     }
+    /* Nothing is wrong with a file because memory is short. */
+    uint8_t *seen = mem_try_zalloc(last_page / 8 + 1);
+
+    if (seen == NULL) {
+        return err_set(err, RC_IO, "there isn't enough memory to check it");
+    }
     uint64_t page_count = last_page + 1 < file_pages ? last_page + 1 : file_pages;
     struct walk walk = {
         .bytes = bytes,
@@ -465,12 +471,12 @@ struct rc pages_check(const uint8_t *bytes, size_t count, const struct pages_vis
         .pages_made = last_page + 1,
         .page_count = page_count,
         .txn = read_u64(meta + META_TXN_AT),
-        .seen = mem_zalloc(last_page / 8 + 1),
+        .seen = seen,
         .visitor = visitor,
         .err = err,
     };
     struct rc rc = walk_file(&walk, meta);
 
-    mem_free(walk.seen);
+    mem_free(seen);
     return rc;
 }

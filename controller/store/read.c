@@ -72,6 +72,8 @@ static struct rc read_range(struct store *store, const struct range *range, stru
         txn.error = mdb_env_set_mapsize(store->env.env, 0);
         if (txn.error == 0) {
             store_txn_begin(&txn, store->env.env, true);
+        } else {
+            store_env_close(&store->env); /* the old map is gone */
         }
     }
     if (txn.error == 0) {

@@ -147,7 +147,7 @@ NODISCARD struct rc store_env_open(const struct store_options *options, struct s
 void store_env_close(struct store_env *env);
 /* The bound that `used_bytes` call for: doubled at 70 %, never beyond `max_bytes`. */
 size_t store_env_grown_bytes(size_t map_bytes, size_t used_bytes, size_t max_bytes);
-/* Between transactions only. */
+/* Between transactions only. Where it fails the environment is closed. */
 NODISCARD struct rc store_env_grow(struct store_env *env, size_t map_bytes, struct err *err);
 
 /* --- files.c and check.c: the directory ----------------------------------------------------------

@@ -14,6 +14,8 @@ NODISCARD RETURNS_NONNULL void *mem_alloc(size_t bytes);  /* not zeroed */
 NODISCARD RETURNS_NONNULL void *mem_zalloc(size_t bytes); /* zeroed */
 NODISCARD RETURNS_NONNULL void *mem_realloc(void *old, size_t bytes);
 void mem_free(void *p); /* NULL is fine */
+/* Zeroed; NULL where there is none, for where doing without is an error like another. */
+NODISCARD void *mem_try_zalloc(size_t bytes);
 
 /* Says "tallyman: reason" on standard error and aborts. */
 NORETURN void mem_die(const char *reason);
