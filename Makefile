@@ -96,6 +96,12 @@ test-torture: ## every allocation and system call of the store fails once
 	$(call cmake_build,asan,torture_store)
 	@$(BUILD_DIR)/asan/torture_store --all
 
+.PHONY: test-small-scope
+test-small-scope: ## the core under every order of events at small scope, each state once
+	@cmake/deps test
+	$(call cmake_build,rel,smallscope)
+	@$(BUILD_DIR)/rel/smallscope
+
 check: ## run the checks of layering, purity, size, format and words
 	@cmake/deps test
 	@tests/run --build-dir $(BUILD_DIR) --jobs $(JOBS) checks
