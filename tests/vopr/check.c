@@ -9,22 +9,10 @@
 #include "tallyman/api/node.h"
 #include "tallyman/api/pod.h"
 
-/* A change of a quota is seen by the controller after its delay, a fault's and a list's. */
-#define SEEN_MS 30000
 /* kube-scheduler takes a moment for each pod. */
 #define BINDING_MS 60000
 
-static const struct vopr_shape *shape_of(const struct vopr *v, struct str uid)
-{
-    for (uint32_t i = 0; i < v->made_count; i++) {
-        if (str_eq_c(uid, v->made[i].uid)) {
-            return &v->made[i].shape;
-        }
-    }
-    return NULL;
-}
-
-static struct str job_uid_of(const struct pod *pod)
+struct str vopr_job_uid(const struct pod *pod)
 {
     for (uint32_t i = 0; i < pod->meta.owner_references.count; i++) {
         if (str_eq_c(pod->meta.owner_references.items[i].kind, "Job")) {
@@ -58,7 +46,7 @@ static void count_pod(void *ctx, const void *value)
 {
     struct charges *charges = ctx;
     const struct pod *pod = value;
-    if (is_live(charges->v, pod) && str_eq(job_uid_of(pod), charges->job_uid)) {
+    if (is_live(charges->v, pod) && str_eq(vopr_job_uid(pod), charges->job_uid)) {
         charges->live_pods++;
     }
 }
@@ -68,8 +56,8 @@ static void charge_orphan(void *ctx, const void *value)
 {
     struct charges *charges = ctx;
     const struct pod *pod = value;
-    struct str uid = job_uid_of(pod);
-    const struct vopr_shape *shape = shape_of(charges->v, uid);
+    struct str uid = vopr_job_uid(pod);
+    const struct vopr_shape *shape = cluster_shape(charges->v, uid);
     if (shape == NULL || !is_live(charges->v, pod)) {
         return;
     }
@@ -84,7 +72,7 @@ static void charge_orphan(void *ctx, const void *value)
     }
 }
 
-static int64_t admitted_count(const struct job *job)
+int64_t vopr_admitted_count(const struct job *job)
 {
     struct arena arena;
     arena_init(&arena);
@@ -100,7 +88,7 @@ static int64_t admitted_count(const struct job *job)
     return count;
 }
 
-static bool is_over(const struct job *job)
+bool vopr_is_over(const struct job *job)
 {
     return condition_is_true(&job->status.conditions, "Complete") ||
            condition_is_true(&job->status.conditions, "Failed");
@@ -122,8 +110,8 @@ static void charge_job(void *ctx, const void *value)
 {
     struct charges *charges = ctx;
     const struct job *job = value;
-    const struct vopr_shape *shape = shape_of(charges->v, job->meta.uid);
-    int64_t count = admitted_count(job);
+    const struct vopr_shape *shape = cluster_shape(charges->v, job->meta.uid);
+    int64_t count = vopr_admitted_count(job);
     if (shape == NULL || count < 0) {
         return;
     }
@@ -132,13 +120,16 @@ static void charge_job(void *ctx, const void *value)
     sim_each(charges->v->sim, KIND_POD, count_pod, charges);
     int64_t charged = charges->live_pods < count ? charges->live_pods : count;
     bool is_running = !is_scaled(charges->v, job) &&
-                      !(job->spec.suspend.is_set && job->spec.suspend.value) && !is_over(job);
+                      !(job->spec.suspend.is_set && job->spec.suspend.value) && !vopr_is_over(job);
     if (is_running) {
         int64_t left = shape->pods - job->status.succeeded.value;
         charged = count < left ? count : left;
     }
     for (int r = 0; r < RESOURCE_COUNT; r++) {
         charges->used[shape->queue][r] += charged * shape->per_pod[r];
+    }
+    if (shape->is_shared && charged > 0) {
+        charges->used[shape->queue][DEVICES]++;
     }
 }
 
@@ -151,13 +142,14 @@ static void check_quota(struct vopr *v, uint32_t number)
     sim_each(v->sim, KIND_JOB, charge_job, &charges);
     sim_each(v->sim, KIND_POD, charge_orphan, &charges);
     const struct job *job = sim_find(v->sim, KIND_JOB, STR("default"), job_name(number));
-    const struct vopr_shape *shape = job == NULL ? NULL : shape_of(v, job->meta.uid);
+    const struct vopr_shape *shape = job == NULL ? NULL : cluster_shape(v, job->meta.uid);
     for (int r = 0; r < RESOURCE_COUNT && shape != NULL; r++) {
         /* Others may be over theirs since it was cut; nobody starts who takes from that. */
         bool is_lab = shape->queue < 2;
         int64_t used = is_lab ? charges.used[0][r] + charges.used[1][r] : charges.used[2][r];
         int64_t quota = is_lab ? v->quota_seen[0][r] + v->quota_seen[1][r] : v->quota_seen[2][r];
-        if (used > quota && shape->per_pod[r] > 0) {
+        bool asks = shape->per_pod[r] > 0 || (r == DEVICES && shape->is_shared);
+        if (used > quota && asks) {
             fail_msg("admitting " STR_FMT " goes over quota: %lld of %lld of resource %d",
                      STR_ARG(job_name(number)), (long long)used, (long long)quota, r);
         }
@@ -173,6 +165,10 @@ void check_admission(struct vopr *v, uint32_t number)
     if (!v->is_charge_unsure) {
         check_quota(v, number);
     }
+    if (is_room_known(v)) {
+        check_room(v, number);
+    }
+    check_order(v, number);
 }
 
 /* -- at every moment ----------------------------------------------------------------------------
@@ -183,6 +179,9 @@ void check_moment(struct vopr *v)
     struct err err;
     if (rc_failed(sim_check(v->sim, &err))) {
         fail_msg("%s", err.text);
+    }
+    for (uint32_t i = 0; i < VOPR_JOBS; i++) {
+        check_duration(v, i);
     }
     for (uint32_t i = 0; i < VOPR_JOBS && !v->is_disturbed; i++) {
         struct sim_job_state state;
@@ -207,7 +206,7 @@ void check_drained(struct vopr *v)
 {
     for (uint32_t i = 0; i < VOPR_JOBS; i++) {
         const struct job *job = sim_find(v->sim, KIND_JOB, STR("default"), job_name(i));
-        if (job != NULL && !is_over(job)) {
+        if (job != NULL && !vopr_is_over(job)) {
             const struct admission *admission =
                 sim_find(v->sim, KIND_ADMISSION, STR("default"), job_name(i));
             if (v->is_scaled[i] && admission != NULL && cannot_fit(admission)) {

@@ -60,15 +60,16 @@ void cluster_node(struct vopr *v, uint32_t node)
     node_name(node, name);
     load(v, KIND_NODE,
          "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"kubernetes.io/hostname\":\"%s\"}},"
-         "\"status\":{\"allocatable\":{\"cpu\":\"%dm\",\"memory\":\"8Gi\",\"pods\":\"20\"},"
+         "\"status\":{\"allocatable\":{\"cpu\":\"%dm\",\"memory\":\"8Gi\",\"pods\":\"%d\"},"
          "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-         name, name, NODE_CPU_MILLI);
+         name, name, NODE_CPU_MILLI, NODE_PODS);
 }
 
 void cluster_slice(struct vopr *v, uint32_t node, uint32_t devices, uint32_t generation)
 {
     char name[16];
     char items[256] = "";
+    v->devices[node] = devices;
     node_name(node, name);
     for (uint32_t i = 0; i < devices; i++) {
         size_t used = strlen(items);
@@ -82,10 +83,27 @@ void cluster_slice(struct vopr *v, uint32_t node, uint32_t devices, uint32_t gen
          name, name, name, generation, items);
 }
 
+void cluster_priority_class(struct vopr *v)
+{
+    load(v, KIND_PRIORITY_CLASS, "{\"metadata\":{\"name\":\"high\"},\"value\":%lld}",
+         (long long)v->high_value);
+}
+
+const struct vopr_shape *cluster_shape(const struct vopr *v, struct str job_uid)
+{
+    for (uint32_t i = 0; i < v->made_count; i++) {
+        if (str_eq_c(job_uid, v->made[i].uid)) {
+            return &v->made[i].shape;
+        }
+    }
+    return NULL;
+}
+
 void cluster_given(struct vopr *v)
 {
     load(v, KIND_NAMESPACE, "{\"metadata\":{\"name\":\"default\"}}");
-    load(v, KIND_PRIORITY_CLASS, "{\"metadata\":{\"name\":\"high\"},\"value\":100}");
+    v->high_value = 100;
+    cluster_priority_class(v);
     load(v, KIND_DEVICE_CLASS,
          "{\"metadata\":{\"name\":\"gpu.example.com\"},\"spec\":{\"selectors\":[{\"cel\":"
          "{\"expression\":\"device.driver == 'gpu.example.com'\"}}]}}");
@@ -110,6 +128,27 @@ struct str job_name(uint32_t number)
     return str_from_c(names[number]);
 }
 
+/* How it asks for that. */
+static void draw_ways(struct vopr_shape *shape, uint8_t draw)
+{
+    bool is_plain = shape->per_pod[DEVICES] == 0;
+    shape->is_by_limits = draw % 13 == 1;
+    shape->has_zero = draw % 9 == 4;
+    shape->has_sidecar = is_plain && draw % 17 == 2;
+    shape->is_shared = is_plain && !shape->has_sidecar && shape->min_count == 0 && draw % 10 == 6;
+    if (shape->has_sidecar) { /* 500m beside a sidecar of 500m, after an init container of 1000m */
+        shape->per_pod[CPU_MILLI] = 1500;
+        shape->pods = shape->pods > 2 ? 2 : shape->pods;
+        shape->min_count = 0;
+        shape->is_partial = shape->is_by_limits = false;
+    } else if (is_plain && draw % 19 == 3) { /* one to a node */
+        shape->per_pod[CPU_MILLI] = 2500;
+        shape->pods = 1;
+        shape->min_count = 0;
+        shape->is_partial = false;
+    }
+}
+
 /* Every shape fits the cluster and its queue when they are whole. */
 static struct vopr_shape draw_shape(uint8_t draw)
 {
@@ -124,7 +163,49 @@ static struct vopr_shape draw_shape(uint8_t draw)
     }
     shape.is_partial = draw % 11 == 0;
     shape.min_count = draw % 11 < 3 && shape.pods > 1 ? shape.pods - 1 : 0;
+    draw_ways(&shape, draw);
     return shape;
+}
+
+/* What the pods' containers ask for, and the claims. */
+static void write_containers(const struct vopr_shape *shape, uint32_t number, char text[1024])
+{
+    static const char *const sidecars =
+        "\"initContainers\":[{\"name\":\"beside\",\"image\":\"x\",\"restartPolicy\":\"Always\","
+        "\"resources\":{\"requests\":{\"cpu\":\"500m\"}}},{\"name\":\"before\",\"image\":\"x\","
+        "\"resources\":{\"requests\":{\"cpu\":\"1\"}}}],";
+    char claims[192] = "";
+    bool has_claim = shape->is_shared || shape->per_pod[DEVICES] > 0;
+    if (shape->is_shared) {
+        (void)snprintf(claims, sizeof(claims),
+                       ",\"resourceClaims\":[{\"name\":\"gpu\",\"resourceClaimName\":"
+                       "\"shared-%u\"}]",
+                       number);
+    } else if (has_claim) {
+        (void)snprintf(claims, sizeof(claims),
+                       ",\"resourceClaims\":[{\"name\":\"gpu\",\"resourceClaimTemplateName\":"
+                       "\"one-gpu\"}]");
+    }
+    (void)snprintf(text, 1024,
+                   "%s\"containers\":[{\"name\":\"main\",\"image\":\"x\",\"resources\":{\"%s\":{"
+                   "\"cpu\":\"%lldm\",\"memory\":\"32Mi\"%s}%s}}]%s",
+                   shape->has_sidecar ? sidecars : "", shape->is_by_limits ? "limits" : "requests",
+                   shape->has_sidecar ? 500LL : (long long)shape->per_pod[CPU_MILLI],
+                   shape->has_zero ? ",\"example.com/none\":\"0\"" : "",
+                   has_claim ? ",\"claims\":[{\"name\":\"gpu\"}]" : "", claims);
+}
+
+static void load_shared_claim(struct vopr *v, uint32_t number)
+{
+    char name[32];
+    (void)snprintf(name, sizeof(name), "shared-%u", number);
+    if (sim_find(v->sim, KIND_RESOURCE_CLAIM, STR("default"), str_from_c(name)) == NULL) {
+        load(v, KIND_RESOURCE_CLAIM,
+             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\"},\"spec\":{"
+             "\"devices\":{\"requests\":[{\"name\":\"gpu\",\"exactly\":{\"deviceClassName\":"
+             "\"gpu.example.com\",\"allocationMode\":\"ExactCount\",\"count\":1}}]}}}",
+             name);
+    }
 }
 
 bool cluster_job(struct vopr *v, uint32_t number, uint8_t draw)
@@ -135,29 +216,30 @@ bool cluster_job(struct vopr *v, uint32_t number, uint8_t draw)
     }
     struct vopr_shape shape = draw_shape(draw);
     char min_count[96] = "";
+    char containers[1024];
     if (shape.min_count > 0) {
         (void)snprintf(min_count, sizeof(min_count), ",\"tallyman.dev/min-count\":\"%lld\"",
                        (long long)shape.min_count);
     }
+    if (shape.is_shared) {
+        load_shared_claim(v, number);
+    }
+    write_containers(&shape, number, containers);
     load(
         v, KIND_JOB,
         "{\"metadata\":{\"name\":\"" STR_FMT "\",\"namespace\":\"default\",\"labels\":{"
         "\"tallyman.dev/queue\":\"%s\"%s},\"annotations\":{\"example.com/run-for\":\"%llds\"%s%s}},"
         "\"spec\":{\"parallelism\":%lld,\"completions\":%lld,\"backoffLimit\":3,\"template\":{"
-        "\"spec\":{\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"main\",\"image\":\"x\","
-        "\"resources\":{\"requests\":{\"cpu\":\"%lldm\",\"memory\":\"32Mi\"}%s}}]%s}}}}",
+        "\"spec\":{\"restartPolicy\":\"Never\",%s}}}}",
         STR_ARG(job_name(number)), queue_names[shape.queue],
         shape.is_high ? ",\"tallyman.dev/priority-class\":\"high\"" : "", (long long)shape.run_s,
         min_count, shape.is_partial ? ",\"tallyman.dev/partial\":\"true\"" : "",
-        (long long)shape.pods, (long long)shape.pods, (long long)shape.per_pod[CPU_MILLI],
-        shape.per_pod[DEVICES] > 0 ? ",\"claims\":[{\"name\":\"gpu\"}]" : "",
-        shape.per_pod[DEVICES] > 0 ? ",\"resourceClaims\":[{\"name\":\"gpu\","
-                                     "\"resourceClaimTemplateName\":\"one-gpu\"}]"
-                                   : "");
+        (long long)shape.pods, (long long)shape.pods, containers);
     const struct job *job = sim_find(v->sim, KIND_JOB, STR("default"), job_name(number));
     struct vopr_made *made = &v->made[v->made_count++];
     (void)snprintf(made->uid, sizeof(made->uid), STR_FMT, STR_ARG(job->meta.uid));
     made->shape = shape;
+    made->made_ms = sim_now_ms(v->sim);
     v->is_admitted[number] = v->is_scaled[number] = false;
     return true;
 }

@@ -33,6 +33,7 @@ enum vopr_op {
     OP_POD_FAILS,
     OP_QUOTA,
     OP_STOP_QUEUE,
+    OP_CLASS,
     OP_KILL,
     OP_BREAK_WATCH,
     OP_CLOCK,
@@ -44,8 +45,8 @@ static const char *const op_names[OP_COUNT] = {
     "job",          "job",         "job",       "moment",    "while",      "long",
     "delete",       "make again",  "suspend",   "start",     "scale",      "hold",
     "lift",         "node bad",    "node good", "node gone", "node back",  "devices go",
-    "devices come", "foreign pod", "pod fails", "quota",     "stop queue", "kill",
-    "break watch",  "clock",       "faults",
+    "devices come", "foreign pod", "pod fails", "quota",     "stop queue", "class",
+    "kill",         "break watch", "clock",     "faults",
 };
 
 #define LATE_MS_MAX 4000u
@@ -87,6 +88,7 @@ static enum sim_fault fault(void *ctx, const struct driver_write *write)
     if (draw(v, 100) >= v->fault_rate) {
         return SIM_FAULT_NONE;
     }
+    v->fault_ms = sim_now_ms(v->sim);
     enum sim_fault chosen = faults[draw(v, ARRAY_COUNT(faults))];
     /* An Admission or a status is applied by force, an Event is new: nobody can be first. */
     return chosen == SIM_FAULT_CONFLICT && !is_patch ? SIM_FAULT_LOST : chosen;
@@ -174,6 +176,9 @@ static void do_job_op(struct vopr *v, const struct op *op)
     uint32_t number = op->a % VOPR_JOBS;
     struct str name = job_name(number);
     struct str space = STR("default");
+    v->room_changed_ms = op->kind == OP_HOLD || op->kind == OP_LIFT || op->kind <= OP_JOB_THREE
+                             ? v->room_changed_ms
+                             : sim_now_ms(v->sim);
     switch (op->kind) {
     case OP_DELETE:
     case OP_MAKE_AGAIN:
@@ -238,7 +243,8 @@ static void do_cluster_op(struct vopr *v, const struct op *op)
     static const char *const policies[] = {"None", "Hold", "HoldAndDrain"};
     uint32_t node = op->a % VOPR_NODES;
     struct str name = str_from_c(names[node]);
-    v->is_disturbed = true; /* but for the last three */
+    v->is_disturbed = true; /* but for the last four */
+    v->room_changed_ms = sim_now_ms(v->sim);
     switch (op->kind) {
     case OP_NODE_BAD:
     case OP_NODE_GOOD:
@@ -268,6 +274,11 @@ static void do_cluster_op(struct vopr *v, const struct op *op)
         break;
     case OP_QUOTA:
         set_quota(v, op->a % VOPR_QUEUES, 1000 * (1 + op->b % 6), op->b / 6 % 5);
+        break;
+    case OP_CLASS:
+        v->high_value = op->a % 2 == 0 ? 100 : -100;
+        v->class_changed_ms = sim_now_ms(v->sim);
+        cluster_priority_class(v);
         break;
     default:
         cluster_queue(v, op->a % VOPR_QUEUES, policies[op->b % 3]);
@@ -330,6 +341,7 @@ static void do_op(struct vopr *v, const struct op *op)
 
 static void heal(struct vopr *v)
 {
+    v->room_changed_ms = sim_now_ms(v->sim);
     static const char *const nodes[VOPR_NODES] = {"n1", "n2", "n3"};
     v->fault_rate = 0;
     for (uint32_t i = 0; i < VOPR_NODES; i++) {

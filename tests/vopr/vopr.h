@@ -17,6 +17,7 @@
 
 #define NODE_CPU_MILLI 4000
 #define NODE_DEVICES   2
+#define NODE_PODS      5
 
 enum vopr_resource { CPU_MILLI = 0, DEVICES, RESOURCE_COUNT };
 
@@ -26,6 +27,8 @@ struct vopr_shape {
     int64_t pods;
     int64_t per_pod[RESOURCE_COUNT];
     bool is_high;
+    bool is_shared; /* its pods share one named claim, so they go to one node */
+    bool is_by_limits, has_sidecar, has_zero; /* ways to ask for the same */
     bool is_partial;
     int64_t min_count; /* 0: all */
     int64_t run_s;
@@ -33,6 +36,7 @@ struct vopr_shape {
 
 struct vopr_made {
     char uid[64];
+    int64_t made_ms;
     struct vopr_shape shape;
 };
 
@@ -51,6 +55,14 @@ struct vopr {
     /* the highest that a queue's quota was since `quota_since_ms`: a change is seen late */
     int64_t quota_seen[VOPR_QUEUES][RESOURCE_COUNT];
     int64_t quota_changed_ms;
+    int64_t room_changed_ms; /* nodes, devices, or pods that aren't the controller's doing */
+    int64_t fault_ms;        /* the last that struck */
+    int64_t class_changed_ms;
+    int64_t high_value;              /* of the PriorityClass */
+    uint32_t devices[VOPR_NODES];    /* that its slice lists */
+    int64_t loose_ms[VOPR_JOBS];     /* since when it runs without a record; 0: it doesn't */
+    int64_t broken_ms[VOPR_JOBS];    /* since when it is admitted and not whole; 0: it isn't */
+    int64_t oversized_ms[VOPR_JOBS]; /* since when it has more pods than it was admitted with */
     struct vopr_made made[VOPR_MADE];
     uint32_t made_count;
     uint32_t generation; /* of the pools */
@@ -71,7 +83,32 @@ bool cluster_job(struct vopr *v, uint32_t number, uint8_t draw);
 void cluster_foreign_pod(struct vopr *v, uint32_t number, uint32_t node, int64_t cpu_milli);
 struct str job_name(uint32_t number);
 
+void cluster_priority_class(struct vopr *v);
+const struct vopr_shape *cluster_shape(const struct vopr *v, struct str job_uid);
+
+/* -- room.c -- */
+
+/* Fails if the gangs that run, and the one that was admitted just now, can't all have their pods
+ * placed at once. */
+void check_room(struct vopr *v, uint32_t number);
+/* Since the controller must have seen all that changes the room. */
+bool is_room_known(const struct vopr *v);
+
+/* -- order.c -- */
+
+/* A gang was admitted: nobody of higher priority in its queue waits who asks for no more. */
+void check_order(struct vopr *v, uint32_t number);
+/* Nobody runs for long without a record, broken, or larger than admitted. */
+void check_duration(struct vopr *v, uint32_t number);
+
 /* -- check.c -- */
+
+/* A change is seen by the controller after its delay, a fault's and a list's. */
+#define SEEN_MS 30000
+
+struct str vopr_job_uid(const struct pod *pod);     /* of the Job that made it; absent: none */
+int64_t vopr_admitted_count(const struct job *job); /* as its record says; -1: it has none */
+bool vopr_is_over(const struct job *job);
 
 /* What must hold at every moment; fails the test. */
 void check_moment(struct vopr *v);
