@@ -294,6 +294,22 @@ static void take_place(struct core *core, struct gang *gang, const struct admiss
     }
 }
 
+/* At the start the newer of what the store and the Admission say; later, while another replica
+ * leads, what that one says. */
+static void take_counts(struct gang *gang, const struct admission_status *status, bool is_first)
+{
+    struct gang_memory *memory = &gang->memory;
+    if (status->requeue != NULL && (!is_first || memory->requeue_count == 0)) {
+        memory->requeue_count = status->requeue->count.value;
+        memory->requeue_at_ms = status->requeue->at.is_set ? status->requeue->at.ms : 0;
+    } else if (status->requeue == NULL && !is_first) {
+        memory->requeue_count = memory->requeue_at_ms = 0; /* it has been whole since */
+    }
+    if (status->evictions.is_set && status->evictions.value > memory->evictions) {
+        memory->evictions = status->evictions.value;
+    }
+}
+
 static void take_memory(struct core *core, struct gang *gang, const struct admission *object,
                         uint64_t hash)
 {
@@ -301,18 +317,12 @@ static void take_memory(struct core *core, struct gang *gang, const struct admis
     gang->is_admission_seen = true;
     str_drop(&gang->admission_uid);
     gang->admission_uid = str_own(object->meta.uid);
-    if (!is_first || gang->admission_hash != 0) {
+    if (core->is_ready && (!is_first || gang->admission_hash != 0)) {
         return; /* our own write comes back */
     }
     gang->admission_hash = hash;
     const struct admission_status *status = &object->status;
-    if (status->requeue != NULL && gang->memory.requeue_count == 0) {
-        gang->memory.requeue_count = status->requeue->count.value;
-        gang->memory.requeue_at_ms = status->requeue->at.is_set ? status->requeue->at.ms : 0;
-    }
-    if (gang->memory.evictions == 0) {
-        gang->memory.evictions = status->evictions.value;
-    }
+    take_counts(gang, status, is_first);
     gang->was_running = gang->state == 0 && str_eq_c(status->state, gang_state_name(GANG_RUNNING));
     take_place(core, gang, status);
     past_take(gang, status);

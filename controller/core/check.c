@@ -133,6 +133,7 @@ void check_let_go(struct core *core, struct gang *gang, const char *cause)
 static void check_fail(struct core *core, struct gang *gang, struct str why)
 {
     gang_back_off(core, gang);
+    gang_remember(core, gang);
     note_event(core, gang, true, "ProvisioningFailed", "Provision", why);
     check_let_go(core, gang, "CheckFailed");
     str_drop(&gang->refusal);

@@ -83,7 +83,6 @@ static void stop(struct core *core, struct gang *victim, const struct gang *gang
     if (!victim->is_stop_counted) {
         victim->is_stop_counted = true;
         victim->memory.evictions++;
-        gang_remember(core, victim);
         patch_suspend_for(core, victim, gang);
         patch_tell_victim(core, victim, gang);
     } else {

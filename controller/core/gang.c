@@ -233,7 +233,6 @@ void gang_back_off(struct core *core, struct gang *gang)
     gang->memory.requeue_count++;
     int64_t at_ms = core->now_ms + requeue_delay_ms(queue, gang->memory.requeue_count);
     gang->memory.requeue_at_ms = (at_ms + 999) / 1000 * 1000; /* as its Admission keeps it */
-    gang_remember(core, gang);
 }
 
 void gang_failed_before(struct core *core, struct gang *gang, int64_t before, int64_t at_ms)

@@ -403,7 +403,6 @@ static bool incident_stop(struct core *core, struct gang *gang)
         if (is_again(core, gang, incident.cause)) {
             gang_back_off(core, gang);
         }
-        gang_remember(core, gang);
     }
     patch_suspend(core, gang, incident.cause,
                   arena_format(&core->scratch,

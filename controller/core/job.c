@@ -81,12 +81,13 @@ static int64_t count_of(struct opt_int value)
     return value.is_set && value.value > 0 && value.value < SUSPENDED_COUNT_MAX ? value.value : 0;
 }
 
-/* After a restart: the counts as of the newest suspension, which its Admission may not have. */
+/* After a restart, or while another replica leads: the counts as of the newest suspension, which
+ * its Admission may not have. */
 static void take_memory(struct gang *gang)
 {
     const struct suspended_record *suspended = gang->suspended;
     struct gang_memory *memory = &gang->memory;
-    if (gang->state != 0 || suspended == NULL) {
+    if (suspended == NULL) {
         return;
     }
     if (count_of(suspended->evictions) > memory->evictions) {

@@ -390,6 +390,7 @@ static void write_refused(struct core *core, struct gang *gang, const struct eff
         str_drop(&gang->refusal);
         gang->refusal = str_own(why);
         gang_back_off(core, gang);
+        gang_remember(core, gang);
         return;
     }
     gang->write_retry_ms = core->now_ms + WRITE_REFUSED_RETRY_MS;
@@ -425,6 +426,9 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
         (void)str_to_i64(done->resource_version, &version);
         gang->awaited_version = (uint64_t)version;
         gang->write_retry_ms = 0;
+        if (gang->write_purpose == PATCH_SUSPEND) {
+            gang_remember(core, gang); /* not before: what never came about isn't counted */
+        }
         if (gang->write_purpose == PATCH_ADMIT) {
             note_event(
                 core, gang, false, "Admitted", "Admit",

@@ -137,7 +137,6 @@ bool stop_drain(struct core *core, struct gang *gang)
     }
     if (gang->write_retry_ms == 0) { /* else it is counted, and only tried again */
         gang->memory.evictions++;
-        gang_remember(core, gang);
     }
     patch_suspend(core, gang, "QueueStopped",
                   arena_format(&core->scratch,

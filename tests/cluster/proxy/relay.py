@@ -22,6 +22,7 @@ class Answer:
 
     def __init__(self, status, body=b"", headers=()):
         self.status, self.headers = status, list(headers)
+        self.is_torn = False    # only half of it is sent, and the connection reset
         self.body = body if isinstance(body, bytes) else json.dumps(body).encode()
 
     @classmethod
@@ -73,6 +74,11 @@ class Stream:
     def cut(self):
         """Resets the connection, wherever it is."""
         self._writer.transport.abort()
+
+    def end(self):
+        """Ends it in order, as a server does."""
+        self._writer.write(b"0\r\n\r\n")
+        self._writer.close()
 
 
 async def _read_head(reader):
@@ -154,9 +160,10 @@ class _Link:
         if answer is None:
             answer = await self._ask(request)
             answer = await rules.after(request, answer)
-        self.writer.write(answer.to_bytes())
+        message = answer.to_bytes()
+        self.writer.write(message[:-(len(answer.body) // 2 + 1)] if answer.is_torn else message)
         await self.writer.drain()
-        return True
+        return not answer.is_torn
 
     async def _send_upstream(self, request):
         """(status, headers, reader) of the server's answer. A kept connection that has died is
@@ -255,7 +262,7 @@ class Relay:
         self.upstream_port, self.rules = upstream_port, rules or Rules()
         self._upstream_tls = ssl.create_default_context(cafile=str(ca_file))
         self._certificate = (str(certificate), str(key))
-        self._loop = _loop()
+        self._loop = proxy_loop()
         self._links, self._server, self.port = set(), None, 0
 
     def start(self, port=0):
@@ -312,7 +319,7 @@ _shared = {}
 _lock = threading.Lock()
 
 
-def _loop():
+def proxy_loop():
     """The loop that all proxies of this process share."""
     with _lock:
         if "loop" not in _shared:

@@ -6,13 +6,12 @@ PlanRules  one plan: kill the controller before or after its n-th write of a kin
 import asyncio
 import collections
 import dataclasses
-import json
 import threading
 import time
 
+from .history import History
 from .relay import Answer, Cut, Rules
 
-END_MARK = b'"k8s.io/initial-events-end":"true"'
 STALE_S = 1.5     # how long the older state is all that the new controller sees
 HIDDEN_S = 1.5    # how long changes are kept from it
 
@@ -55,7 +54,7 @@ class PlanRules(Rules):
         self.writes, self.fired = [], threading.Event()
         self.fired_at = None
         self._done = collections.Counter()
-        self._history = []          # (plural, event as sent); None as the event: a list begins
+        self._history = History()
         self._cut_at = None         # how much of it the next controller sees at first
         self._stale_until = None
         self._hidden_until, self._expired = 0.0, set()
@@ -126,33 +125,8 @@ class PlanRules(Rules):
         self._stale_until = time.monotonic() + STALE_S
 
     def _show_older(self, request):
-        if self._stale_until is None or time.monotonic() >= self._stale_until:
-            return
-        objects, mark = {}, None
-        for plural, line in self._history[:self._cut_at]:
-            if plural != request.plural:
-                continue
-            if line is None:
-                objects.clear()
-                continue
-            event = json.loads(line)
-            meta = event["object"]["metadata"]
-            if event["type"] == "BOOKMARK":
-                mark = event if mark is None or END_MARK in line else mark
-            elif event["type"] == "DELETED":
-                objects.pop((meta.get("namespace"), meta["name"]), None)
-            else:
-                objects[meta.get("namespace"), meta["name"]] = event["object"]
-            version = meta["resourceVersion"]
-        if mark is None:
-            return    # it wasn't listed then
-        mark["object"]["metadata"].update(
-            resourceVersion=version, annotations={"k8s.io/initial-events-end": "true"})
-        lines = [_line("ADDED", item) for item in objects.values()]
-        request.prologue = (lines + [_line("BOOKMARK", mark["object"])],
-                            max(0.0, self._stale_until - time.monotonic()))
-        request.set_query(sendInitialEvents=None, resourceVersionMatch=None,
-                          resourceVersion=version)
+        if self._stale_until is not None and time.monotonic() < self._stale_until:
+            self._history.show_older(request, self._cut_at, self._stale_until - time.monotonic())
 
     # ---- changes that nobody sees one by one ----
 
@@ -171,7 +145,7 @@ class PlanRules(Rules):
     def opened(self, stream):
         self._streams.add(stream)
         if stream.is_initial:
-            self._history.append((stream.plural, None))
+            self._history.begin(stream.plural)
 
     def closed(self, stream):
         self._streams.discard(stream)
@@ -180,9 +154,5 @@ class PlanRules(Rules):
         if self.plan is not None and stream.plural in self.plan.hidden and \
                 time.monotonic() < self._hidden_until:
             return []
-        self._history.append((stream.plural, line))
+        self._history.add(stream.plural, line)
         return [line]
-
-
-def _line(kind, item):
-    return json.dumps({"type": kind, "object": item}, separators=(",", ":")).encode() + b"\n"

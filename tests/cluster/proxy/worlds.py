@@ -166,6 +166,7 @@ class World:
             self._restarted.wait(15)
             if self.restart_error:
                 raise self.restart_error
+            self.controller.wait_ready()
 
     def replay(self):
         """Stops the controller and feeds its journal to the core again; what differs, or ""."""

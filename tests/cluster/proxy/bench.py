@@ -1,0 +1,88 @@
+"""A controller behind the proxy, and gangs that show whether it decides as it should."""
+
+import itertools
+import time
+
+from lib import manifests, plane as plane_module
+from lib.course import Course
+from lib.gangs import Gangs
+
+from .faults import Faults
+from .relay import Relay
+
+JOBS = "/apis/batch/v1/namespaces/{}/jobs"
+SLOTS = 20
+SOON_S = 5.0      # within so long after a fault has ended decisions have to be right again
+
+
+class Bench:
+    """Faults between one controller and the cluster, and a queue of SLOTS pods."""
+
+    def __init__(self, context, cluster=None, user=None, relay=None, arguments=(), quota=SLOTS,
+                 ca_file=None, certificate=None):
+        # One that is surely alone: a lease that a busy machine renews too late is another test's.
+        arguments = arguments or ["--no-leader-election"]
+        self.context, self.cluster = context, cluster or context.cluster
+        context.session.install(self.cluster)
+        self.namespace = context.namespace_in(self.cluster)
+        self.gangs, self.queue = Gangs(self.cluster, self.namespace), context.name("q")
+        pki = self.cluster.plane.directory / "pki"
+        self.ca_file = ca_file or pki / "ca.crt"
+        certificate = certificate or (pki / "server.crt", pki / "server.key")
+        self.faults = Faults()
+        self.proxy = relay or Relay(self.cluster.plane.data["port"], pki / "ca.crt", *certificate,
+                                    self.faults).start()
+        context.defer(self.proxy.stop)
+        self.user = user or {"token": self.cluster.service_account_token("tallyman-system",
+                                                                         "tallyman")}
+        self.kubeconfig = context.session.scratch / f"{context.suffix}.kubeconfig"
+        plane_module.write_kubeconfig(self.kubeconfig, f"https://127.0.0.1:{self.proxy.port}",
+                                      self.ca_file, self.user)
+        self.controller = context.controller(self.cluster, arguments, is_started=False)
+        self.controller.kubeconfig = self.kubeconfig
+        self.expected, self._numbers, self.slack_s = set(), itertools.count(1), 0.0
+        context.apply(manifests.queue(self.queue, {"cpu": f"{quota * 100}m"}), cluster=self.cluster)
+        self.course = Course(self.cluster, self.namespace)
+        context.defer(self.course.close)
+
+    def start(self):
+        """Starts the controller, and takes the time of a gang on a good connection, which on a busy
+        machine may be long: it is granted besides."""
+        self.controller.start()
+        begun = time.monotonic()
+        self.wait_started(self.submit(), 60)
+        self.slack_s = 3 * (time.monotonic() - begun)
+        return self
+
+    def submit(self, count=1, pods=2, run_for="500ms", **more):
+        """Creates gangs; their names."""
+        names = [f"gang-{next(self._numbers)}" for _ in range(count)]
+        self.cluster.create_many(JOBS.format(self.namespace), [
+            manifests.job(name, self.namespace, queue=self.queue, pods=pods, cpu="100m",
+                          run_for=run_for, **more) for name in names])
+        self.expected |= set(names)
+        return names
+
+    def wait_started(self, names, timeout_s=SOON_S):
+        self.cluster.wait_for(lambda: set(names) <= self.course.jobs_started(),
+                              timeout_s + self.slack_s,
+                              f"{', '.join(names)} started")
+
+    def wait_finished(self, names=None, timeout_s=30):
+        names = set(names or self.expected)
+        self.cluster.wait_for(lambda: names <= self.course.jobs_finished(),
+                              timeout_s + 2 * self.slack_s,
+                              f"{len(names)} gangs finished")
+
+    def probe(self, timeout_s=SOON_S):
+        """A gang that comes now starts soon."""
+        self.wait_started(self.submit(), timeout_s)
+
+    def judge(self):
+        """Each gang was started once and never stopped, and no more than SLOTS pods at once."""
+        self.wait_finished()
+        self.course.close()
+        lives, _, _ = self.course.judge(SLOTS)
+        odd = {name: (lives[name].started, lives[name].stopped) for name in self.expected
+               if (lives[name].started, lives[name].stopped) != (1, 0)}
+        assert not odd, f"gangs (times started, times stopped), each should be (1, 0): {odd}"
