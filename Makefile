@@ -8,6 +8,7 @@ SEEDS     ?= 10000
 SEED      ?= 1
 WORLDS    ?= 300
 SEED      ?= 1729
+COUNT     ?= 300
 PLAY      ?= play
 PLANS     ?= 100000
 SLOTS     ?= 8
@@ -16,7 +17,7 @@ SOURCES    = $(shell find api controller include tests -name '*.[ch]')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-nightly test-model \
-        test-scheduler test-torture test-faults test-vopr test-vopr-bugs check bench format tidy cov fuzz reproducible sbom clean
+        test-scheduler test-torture test-faults test-vopr test-vopr-bugs check bench format tidy coverage test-mutation fuzz reproducible sbom clean
 
 # $(call cmake_build,PRESET,TARGETS): configured once, then only what changed.
 define cmake_build
@@ -91,10 +92,11 @@ test-vopr-bugs: ## plant bugs in a copy of the committed tree: test-vopr finds e
 	@cmake/deps test
 	@tests/vopr/bugs/run --build-dir $(BUILD_DIR)/vopr-bugs
 
-test-torture: ## every allocation and system call of the store fails once
+test-torture: ## every allocation and system call of store and kube layer fails once
 	@cmake/deps test
-	$(call cmake_build,asan,torture_store)
+	$(call cmake_build,asan,torture_store torture_client wire_client)
 	@$(BUILD_DIR)/asan/torture_store --all
+	@TORTURE=1 tests/wire/run --client $(BUILD_DIR)/asan/wire_client --only 'torture*'
 
 .PHONY: test-small-scope
 test-small-scope: ## the core under every order of events at small scope, each state once
@@ -119,11 +121,15 @@ tidy: ## run clang-tidy on every file
 	$(call need,clang-tidy,clang-tidy)
 	$(call cmake_build,tidy,)
 
-cov: ## run the unit, scenario and property tests and report coverage
-	$(call need,gcovr,gcovr)
-	$(call cmake_build,cov,)
-	@ctest --test-dir $(BUILD_DIR)/cov -j $(JOBS) -L 'unit|scenario|property' --quiet
-	@gcovr --root . --filter api/ --filter controller/ $(BUILD_DIR)/cov
+coverage: ## count what the tests run through; fails below tests/coverage/floors
+	@cmake/deps test
+	@cmake/deps measure
+	@tests/coverage/run --build-dir $(BUILD_DIR) --jobs $(JOBS)
+
+test-mutation: ## change the core in COUNT small places: do the tests notice? COUNT=300 SEED=1
+	@cmake/deps test
+	@cmake/deps measure
+	@tests/mutation/run --build-dir $(BUILD_DIR)/mutation --jobs $(JOBS) --seed $(SEED) --count $(COUNT)
 
 fuzz: ## build the fuzz targets for libFuzzer, in BUILD_DIR/fuzz
 	$(call need,clang,clang)

@@ -31,12 +31,20 @@ static void curl_loop_collect(struct curl_loop *curl_loop)
     }
 }
 
+static void curl_loop_act(struct curl_loop *curl_loop, curl_socket_t fd, int flags)
+{
+    int running = 0;
+    CURLMcode result = curl_multi_socket_action(curl_loop->multi, fd, flags, &running);
+    /* It has lost track of its sockets: what waits for one of them would wait for ever. */
+    if (result == CURLM_OUT_OF_MEMORY || result == CURLM_INTERNAL_ERROR) {
+        mem_die("out of memory for a curl multi handle's sockets");
+    }
+    curl_loop_collect(curl_loop);
+}
+
 static void curl_loop_on_timer(uv_timer_t *timer)
 {
-    struct curl_loop *curl_loop = timer->data;
-    int running = 0;
-    curl_multi_socket_action(curl_loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    curl_loop_collect(curl_loop);
+    curl_loop_act(timer->data, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int curl_loop_set_timer(CURLM *multi, long wait_ms, void *ctx)
@@ -66,10 +74,8 @@ static void curl_socket_on_event(uv_poll_t *poll, int status, int events)
     if ((events & UV_WRITABLE) != 0) {
         flags |= CURL_CSELECT_OUT;
     }
-    int running = 0;
     /* May close this socket: it isn't touched any more. */
-    curl_multi_socket_action(curl_loop->multi, socket->fd, flags, &running);
-    curl_loop_collect(curl_loop);
+    curl_loop_act(curl_loop, socket->fd, flags);
 }
 
 static void curl_socket_on_closed(uv_handle_t *handle)
@@ -81,18 +87,21 @@ static void curl_socket_on_closed(uv_handle_t *handle)
     curl_loop_finish_close(curl_loop);
 }
 
+/* libcurl gives a multi handle up for good where a socket can't be watched, and libuv ends the
+ * program where it finds out later: so do we, and say so. */
 static struct curl_socket *curl_socket_new(struct curl_loop *curl_loop, curl_socket_t fd)
 {
     struct curl_socket *socket = MEM_NEW(struct curl_socket);
     socket->owner = curl_loop;
     socket->fd = fd;
     if (uv_poll_init_socket(curl_loop->loop, &socket->poll, fd) != 0) {
-        mem_free(socket);
-        return NULL;
+        mem_die("the system can't watch another socket (see fs.epoll.max_user_watches)");
     }
     socket->poll.data = socket;
     curl_loop->open_handles++;
-    curl_multi_assign(curl_loop->multi, fd, socket);
+    if (curl_multi_assign(curl_loop->multi, fd, socket) != CURLM_OK) {
+        mem_die("libcurl doesn't know its own socket");
+    }
     return socket;
 }
 
@@ -110,15 +119,15 @@ static int curl_loop_set_socket(CURL *easy, curl_socket_t fd, int what, void *ct
     }
     if (socket == NULL) {
         socket = curl_socket_new(curl_loop, fd);
-        if (socket == NULL) {
-            return -1;
-        }
     }
     int events = (what & CURL_POLL_IN) != 0 ? UV_READABLE : 0;
     if ((what & CURL_POLL_OUT) != 0) {
         events |= UV_WRITABLE;
     }
-    return uv_poll_start(&socket->poll, events, curl_socket_on_event) == 0 ? 0 : -1;
+    int error = uv_poll_start(&socket->poll, events, curl_socket_on_event);
+    assert(error == 0); /* only a handle that is closing is refused */
+    (void)error;
+    return 0;
 }
 
 void curl_loop_open(struct curl_loop *curl_loop, uv_loop_t *loop)

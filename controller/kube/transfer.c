@@ -172,6 +172,17 @@ static void transfer_add_header_value(struct kube_transfer *transfer, const char
     transfer_add_header(transfer, line);
 }
 
+/* An option that isn't set (for want of memory) would send something else: a POST for a PATCH. */
+#define SET(transfer, option, value)                                                               \
+    transfer_note_option((transfer), curl_easy_setopt((transfer)->easy, (option), (value)))
+
+static void transfer_note_option(struct kube_transfer *transfer, CURLcode result)
+{
+    if (result != CURLE_OK) {
+        transfer_set_ending(transfer, ENDED_UNSENT, "libcurl: %s", curl_easy_strerror(result));
+    }
+}
+
 static void transfer_set_headers(struct kube_transfer *transfer,
                                  const struct kube_credentials *credentials)
 {
@@ -186,7 +197,7 @@ static void transfer_set_headers(struct kube_transfer *transfer,
     if (str_is_set(credentials->authorization)) {
         transfer_add_header(transfer, credentials->authorization.ptr);
     }
-    curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers);
+    SET(transfer, CURLOPT_HTTPHEADER, transfer->headers);
 }
 
 static struct curl_blob blob_of(struct str bytes)
@@ -200,59 +211,56 @@ static void transfer_set_tls(struct kube_transfer *transfer,
                              const struct kube_credentials *credentials)
 {
     const struct kube_config *config = transfer->transport->config;
-    CURL *easy = transfer->easy;
     if (config->is_insecure) {
-        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
-        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+        SET(transfer, CURLOPT_SSL_VERIFYPEER, 0L);
+        SET(transfer, CURLOPT_SSL_VERIFYHOST, 0L);
     }
     if (str_is_set(config->ca_pem)) {
         /* That authority alone: the system's are left out. */
         struct curl_blob ca = blob_of(config->ca_pem);
-        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
-        curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
-        curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);
+        SET(transfer, CURLOPT_CAPATH, NULL);
+        SET(transfer, CURLOPT_CAINFO, NULL);
+        SET(transfer, CURLOPT_CAINFO_BLOB, &ca);
     }
     if (str_is_set(credentials->certificate_pem)) {
         struct curl_blob certificate = blob_of(credentials->certificate_pem);
         struct curl_blob key = blob_of(credentials->key_pem);
-        curl_easy_setopt(easy, CURLOPT_SSLCERT_BLOB, &certificate);
-        curl_easy_setopt(easy, CURLOPT_SSLKEY_BLOB, &key);
+        SET(transfer, CURLOPT_SSLCERT_BLOB, &certificate);
+        SET(transfer, CURLOPT_SSLKEY_BLOB, &key);
     }
 }
 
 static void transfer_set_connection(struct kube_transfer *transfer)
 {
     const struct kube_transport *transport = transfer->transport;
-    CURL *easy = transfer->easy;
-    curl_easy_setopt(easy, CURLOPT_URL, transfer->url);
-    curl_easy_setopt(easy, CURLOPT_CONNECT_TO, transport->connect_to);
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, transfer->lane == LANE_REQUEST ? 1L : 0L);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 10L);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)transport->connect_timeout_ms);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)transfer->timeout_ms);
+    SET(transfer, CURLOPT_URL, transfer->url);
+    SET(transfer, CURLOPT_CONNECT_TO, transport->connect_to);
+    SET(transfer, CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(transfer, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    SET(transfer, CURLOPT_PIPEWAIT, transfer->lane == LANE_REQUEST ? 1L : 0L);
+    SET(transfer, CURLOPT_NOSIGNAL, 1L);
+    SET(transfer, CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(transfer, CURLOPT_TCP_KEEPIDLE, 30L);
+    SET(transfer, CURLOPT_TCP_KEEPINTVL, 10L);
+    SET(transfer, CURLOPT_CONNECTTIMEOUT_MS, (long)transport->connect_timeout_ms);
+    SET(transfer, CURLOPT_TIMEOUT_MS, (long)transfer->timeout_ms);
     if (str_is_set(transport->config->proxy_url)) {
-        curl_easy_setopt(easy, CURLOPT_PROXY, transport->config->proxy_url.ptr);
-        curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
+        SET(transfer, CURLOPT_PROXY, transport->config->proxy_url.ptr);
+        SET(transfer, CURLOPT_NOPROXY, "");
     } else if (transport->is_loopback) {
-        curl_easy_setopt(easy, CURLOPT_NOPROXY, "*"); /* as Go does, whatever HTTPS_PROXY says */
+        SET(transfer, CURLOPT_NOPROXY, "*"); /* as Go does, whatever HTTPS_PROXY says */
     }
 }
 
 static void transfer_set_body(struct kube_transfer *transfer)
 {
-    CURL *easy = transfer->easy;
     if (transfer->body != NULL) {
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)transfer->body_bytes);
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, transfer->body);
+        SET(transfer, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)transfer->body_bytes);
+        SET(transfer, CURLOPT_POSTFIELDS, transfer->body);
     } else {
-        curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+        SET(transfer, CURLOPT_HTTPGET, 1L);
     }
-    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, transfer->method);
+    SET(transfer, CURLOPT_CUSTOMREQUEST, transfer->method);
 }
 
 bool transfer_launch(struct kube_transfer *transfer)
@@ -267,24 +275,26 @@ bool transfer_launch(struct kube_transfer *transfer)
     if (transfer->easy == NULL) {
         mem_die("out of memory for a curl handle");
     }
-    CURL *easy = transfer->easy;
     transfer->credential_generation = credentials->generation;
     transfer->last_byte_ms = uv_now(transport->loop);
     transfer_set_connection(transfer);
     transfer_set_tls(transfer, credentials);
     transfer_set_body(transfer);
     transfer_set_headers(transfer, credentials);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, transport->user_agent);
-    curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->curl_error);
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, transfer_on_header);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, transfer_on_body);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    SET(transfer, CURLOPT_USERAGENT, transport->user_agent);
+    SET(transfer, CURLOPT_PRIVATE, transfer);
+    SET(transfer, CURLOPT_ERRORBUFFER, transfer->curl_error);
+    SET(transfer, CURLOPT_HEADERFUNCTION, transfer_on_header);
+    SET(transfer, CURLOPT_HEADERDATA, transfer);
+    SET(transfer, CURLOPT_WRITEFUNCTION, transfer_on_body);
+    SET(transfer, CURLOPT_WRITEDATA, transfer);
 
     struct curl_loop *lane =
         transfer->lane == LANE_REQUEST ? &transport->request_lane : &transport->stream_lane;
-    CURLMcode result = curl_multi_add_handle(lane->multi, easy);
+    if (transfer->ending != 0) {
+        return false;
+    }
+    CURLMcode result = curl_multi_add_handle(lane->multi, transfer->easy);
     if (result != CURLM_OK) {
         transfer_set_ending(transfer, ENDED_UNSENT, "libcurl: %s", curl_multi_strerror(result));
         return false;

@@ -212,6 +212,7 @@ static void transport_start_queued(struct kube_transport *transport)
             transport_move(transfer, TRANSFER_ACTIVE);
             if (!transfer_launch(transfer)) {
                 transport_move(transfer, TRANSFER_ENDING);
+                transport_kick(transport);
             }
         }
         transfer = next;
@@ -327,6 +328,11 @@ struct kube_transfer *kube_transfer_start(struct kube_transport *transport,
         .idle_ms = spec->idle_ms,
         .handler = spec->handler,
     };
+    /* libcurl may lose sight of a transfer that waits for another one's connection, when memory is
+     * short: then nothing of its own ends it. */
+    if (transfer->idle_ms == 0 && transfer->timeout_ms > 0) {
+        transfer->idle_ms = transfer->timeout_ms + KUBE_TIMEOUT_GRACE_MS;
+    }
     snprintf(transfer->resource, sizeof(transfer->resource), STR_FMT, STR_ARG(spec->resource));
     if (str_is_set(spec->body)) {
         transfer->body = text_copy(spec->body);

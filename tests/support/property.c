@@ -8,7 +8,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tallyman/base/attr.h"
+
 #define BATCH 50
+
+#ifdef TALLYMAN_COVERAGE
+void __gcov_dump(void);
+#else
+static void __gcov_dump(void)
+{
+}
+#endif
+
+/* _exit() doesn't write down what was run through. */
+static NORETURN void leave(void)
+{
+    __gcov_dump();
+    _exit(0);
+}
 
 uint32_t random_next(uint64_t *state)
 {
@@ -49,7 +66,7 @@ static bool fails(const struct property *property, const struct op *ops, uint32_
         }
         property->run(ops, count, seed);
         fflush(NULL);
-        _exit(0);
+        leave();
     }
     int status = 0;
     return child < 0 || waitpid(child, &status, 0) != child || status != 0;
@@ -111,7 +128,7 @@ int property_check(const struct property *property)
             (void)!freopen("/dev/null", "w", stdout); /* shown again once it is shrunk */
             (void)!freopen("/dev/null", "w", stderr);
             run_batch(property, first + done, count, current);
-            _exit(0);
+            leave();
         }
         int status = 0;
         if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {

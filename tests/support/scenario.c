@@ -224,6 +224,10 @@ static void write_admission(struct scenario *s, const struct effect *effect)
         return;
     }
     s->counts.admission_writes++;
+    if (s->are_admissions_refused) {
+        answer(s, effect, EFFECT_REFUSED, STR_NONE, STR("exceeded quota"));
+        return;
+    }
     trace_admission(s, admission);
     char key[560];
     (void)snprintf(key, sizeof(key), STR_FMT "/" STR_FMT, STR_ARG(effect->namespace_name),
@@ -425,6 +429,11 @@ void write_ok(struct scenario *s, const char *job, bool is_shown)
 void job_shown(struct scenario *s, const char *job)
 {
     tell(s, entry_need(s, KIND_JOB, job));
+}
+
+void admissions_are_refused(struct scenario *s, bool are_refused)
+{
+    s->are_admissions_refused = are_refused;
 }
 
 void write_conflict(struct scenario *s, const char *job)

@@ -138,6 +138,8 @@ void write_conflict(struct scenario *s, const char *job);
 void write_refused(struct scenario *s, const char *job, const char *message);
 void write_gone(struct scenario *s, const char *job);
 bool write_is_out(const struct scenario *s, const char *job);
+/* The API server says no to every Admission, or no longer. */
+void admissions_are_refused(struct scenario *s, bool are_refused);
 
 /* -- ProvisioningRequests
  * --------------------------------------------------------------------------

@@ -44,6 +44,7 @@ struct scenario {
     int64_t wake_ms;
     bool is_started;
     bool is_manual;
+    bool are_admissions_refused;
     bool are_requests_manual;     /* a request is made by request_is_made() */
     bool drops_request_deletions; /* the next restart comes before they arrive */
     struct effect request_effect; /* that waits for it */

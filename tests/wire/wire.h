@@ -38,3 +38,5 @@ void report_metrics(void);
 void watch_kind(const char *name, const char *selector);
 void run_line(char *line); /* ends the program on a line that it can't carry out */
 void quit(void);
+/* Called when all is ready, where tests/torture has linked it: from then on calls fail. */
+extern void wire_begin(void) __attribute__((weak));

@@ -150,6 +150,9 @@ int main(int argc, char **argv)
     read_options(argc, argv);
     wire.text = mem_alloc(INPUT_MAX_BYTES);
     uv_loop_init(&wire.loop);
+    if (wire_begin != NULL) {
+        wire_begin();
+    }
     int status = start();
     int left = uv_loop_close(&wire.loop);
     if (left != 0) {

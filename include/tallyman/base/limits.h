@@ -148,6 +148,7 @@
 #define KUBE_LIST_PAGE_ITEMS       500
 #define KUBE_CONNECT_TIMEOUT_MS    10000
 #define KUBE_REQUEST_TIMEOUT_MS    30000
+#define KUBE_TIMEOUT_GRACE_MS      2000  /* libcurl's own time-outs are waited for so long */
 #define KUBE_LEASE_MS              15000 /* client-go's lease duration */
 #define KUBE_LEASE_RELEASE_MS      1000 /* a lease that is given back waits so long for an answer */
 #define KUBE_WATCH_MS              1800000 /* a stream lasts this long at most, half of it at least */

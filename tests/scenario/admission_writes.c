@@ -1,0 +1,102 @@
+/* Admissions that the API server refuses are written again, not too often, and nothing else minds.
+ */
+#include <string.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+
+#define RETRY_MS 15000
+
+static int64_t writes(struct scenario *s)
+{
+    return (int64_t)counts_take(s).admission_writes;
+}
+
+static void given_a_waiting_gang(struct scenario *s)
+{
+    given_queue(s, "q", "cpu=2");
+    given_node(s, "n", "cpu=8");
+    given_job(s, "first", "q", "pods=2 cpu=1 created=0");
+    given_job(s, "second", "q", "pods=2 cpu=1 created=1");
+}
+
+static void a_refused_admission_is_written_again_later(void **state)
+{
+    struct scenario *s = *state;
+    given_a_waiting_gang(s);
+    admissions_are_refused(s, true);
+    scenario_start(s);
+    at(s, 1000);
+    (void)writes(s);
+    at(s, RETRY_MS - 1000);
+    check_i64(writes(s), 0);
+    assert_false(scenario_has(s, KIND_ADMISSION, "second"));
+    at(s, 2 * RETRY_MS);
+    assert_true(writes(s) >= 2);
+    admissions_are_refused(s, false);
+    at(s, 4 * RETRY_MS);
+    expect_state(s, "first", "Admitted");
+    expect_state(s, "second", "Pending QuotaExhausted");
+    (void)writes(s);
+    at(s, 10 * RETRY_MS);
+    check_i64(writes(s), 0);
+}
+
+/* An hour of it costs no more than one try each per quarter of a minute. */
+static void tries_are_bounded(void **state)
+{
+    struct scenario *s = *state;
+    given_a_waiting_gang(s);
+    admissions_are_refused(s, true);
+    scenario_start(s);
+    (void)writes(s);
+    at(s, 3600000);
+    assert_in_range(writes(s), 2, 2 * 3600000 / RETRY_MS + 4);
+}
+
+/* Jobs start and give back what they had, though nobody can read of it. */
+static void decisions_go_on(void **state)
+{
+    struct scenario *s = *state;
+    given_a_waiting_gang(s);
+    admissions_are_refused(s, true);
+    scenario_start(s);
+    expect_used(s, "q", "cpu=2");
+    assert_false(scenario_job(s, "first")->spec.suspend.value);
+    job_finishes(s, "first");
+    assert_false(scenario_job(s, "second")->spec.suspend.value);
+    expect_used(s, "q", "cpu=2");
+}
+
+/* What was meant is told with what the server said, for each of the Job's writes. */
+static void refused_restoration_says_what_was_meant(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16 label=pool:a");
+    given_flavor(s, "default", "label=pool:a");
+    given_queue(s, "q", "cpu=4 timeout=1m");
+    given_job(s, "a", "q", "pods=3 cpu=1");
+    scenario_start(s);
+    gang_starts(s, "a", "n1 n1");
+    writes_are_manual(s, true);
+    at(s, 61000);
+    write_ok(s, "a", true);
+    gang_stops(s, "a");
+    trace_forget(s);
+    write_refused(s, "a", "denied by a webhook");
+    assert_non_null(strstr(trace_text(s), "put back the template of"));
+    assert_non_null(strstr(trace_text(s), "denied by a webhook"));
+    at(s, 200000);
+    assert_true(write_is_out(s, "a"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(a_refused_admission_is_written_again_later),
+        scenario_test(tries_are_bounded),
+        scenario_test(decisions_go_on),
+        scenario_test(refused_restoration_says_what_was_meant),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
