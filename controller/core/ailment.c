@@ -237,6 +237,12 @@ static void judge_all(struct core *core)
     }
 }
 
+/* A time to come was written by a clock that was wrong. */
+static int64_t not_to_come(const struct core *core, int64_t time_ms)
+{
+    return time_ms < core->now_ms ? time_ms : core->now_ms;
+}
+
 static void take_status(struct core *core, const struct flavor_state *flavor)
 {
     const struct flavor_device_list *list = &flavor->object->status.devices;
@@ -246,8 +252,9 @@ static void take_status(struct core *core, const struct flavor_state *flavor)
             continue;
         }
         struct device_ailment *ailment = ailment_new(core, kept->name);
-        ailment->since_ms = kept->since.is_set ? kept->since.ms : ailment->since_ms;
-        ailment->well_ms = kept->well_since.is_set ? kept->well_since.ms : 0;
+        ailment->since_ms =
+            kept->since.is_set ? not_to_come(core, kept->since.ms) : ailment->since_ms;
+        ailment->well_ms = kept->well_since.is_set ? not_to_come(core, kept->well_since.ms) : 0;
         ailment->is_reported = kept->reported.is_set && kept->reported.value;
         ailment->flavor = str_own(flavor->name);
         ailment->gone_ms = core->now_ms; /* until its device is met */

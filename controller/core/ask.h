@@ -63,6 +63,8 @@ bool demand_breaks(struct core *core, const struct pod_demand *demand, int64_t p
  */
 struct str ask_is_too_hard(struct core *core, const struct pod_set *set);
 struct str ask_is_tied(struct core *core, const struct pod_set *set);
+struct str ask_is_held_back(struct core *core, const struct pod_set *set,
+                            const struct device_state *device);
 /* Whose option it is: the index of the claim. */
 uint32_t ask_claim_of(const struct device_ask *ask, uint32_t option);
 /* Names its claims; in the scratch arena. */

@@ -1,11 +1,14 @@
-/* avoid.c - keeps the pods of a gang off nodes that its flavor calls unhealthy.
+/* avoid.c - keeps the pods of a gang off nodes that its flavor calls unhealthy, and off those that
+ * they would be stuck on.
  *
  * kube-scheduler knows taints, and nothing of a flavor's health rules: without this a gang that has
- * room elsewhere could be placed on such a node and would have to stop at once, again and again. So
- * the PATCH that admits adds to the required node affinity, to each of its alternatives, that the
+ * room elsewhere could be placed on such a node and would have to stop at once, again and again.
+ * Nor does it foresee on which nodes it then can't bind a pod (extended_node_misleads()). So the
+ * PATCH that admits adds to the required node affinity, to each of its alternatives, that the
  * hostname isn't one of those; and it is put back with the rest of the template. */
 #include "avoid.h"
 
+#include "extended.h"
 #include "fit.h"
 
 #include "tallyman/base/limits.h"
@@ -24,26 +27,73 @@ static bool has_labels(const struct pod_demand *demand, const struct node_state 
     return true;
 }
 
+/* Nodes of one kind, of those that the demand could go to otherwise. */
+typedef bool avoids_node(struct core *core, const struct pod_demand *demand,
+                         const struct node_state *node);
+
+static bool is_sick(struct core *core, const struct pod_demand *demand,
+                    const struct node_state *node)
+{
+    bool may_be = node->is_harmful || node->rests_until_ms != 0;
+    return may_be && has_labels(demand, node) &&
+           node_health_exclusion(core, demand, node) != EXCLUDED_COUNT;
+}
+
+static bool is_misleading(struct core *core, const struct pod_demand *demand,
+                          const struct node_state *node)
+{
+    return extended_node_misleads(demand->set, node) &&
+           node_exclusion(core, demand, node) == EXCLUDED_COUNT;
+}
+
+static void add_hosts(struct core *core, const struct pod_demand *demand, avoids_node *avoids,
+                      struct str_list *hosts, uint32_t *capacity)
+{
+    struct node_state *node;
+    RB_FOREACH (node, node_tree, &core->node_order) {
+        if (node->object == NULL || !avoids(core, demand, node)) {
+            continue;
+        }
+        struct str host = string_map_get(&node->object->meta.labels, LABEL_HOSTNAME);
+        if (!str_is_empty(host) && hosts->count < AVOIDED_HOSTS_MAX) {
+            hosts->items = arena_grow(&core->scratch, hosts->items, hosts->count, capacity,
+                                      sizeof(struct str));
+            hosts->items[hosts->count++] = host;
+        }
+    }
+}
+
+/* Those that a pod would be stuck on come first: for the others there may be too many. */
 static struct str_list avoided_hosts(struct core *core, const struct pod_demand *demand)
 {
     struct str_list hosts = {.count = 0};
     uint32_t capacity = 0;
-    struct node_state *node;
-    RB_FOREACH (node, node_tree, &core->node_order) {
-        bool may_be = node->object != NULL && (node->is_harmful || node->rests_until_ms != 0);
-        if (!may_be || !has_labels(demand, node) ||
-            node_health_exclusion(core, demand, node) == EXCLUDED_COUNT) {
-            continue;
-        }
-        struct str host = string_map_get(&node->object->meta.labels, LABEL_HOSTNAME);
-        if (str_is_empty(host) || hosts.count == AVOIDED_HOSTS_MAX) {
-            continue;
-        }
-        hosts.items =
-            arena_grow(&core->scratch, hosts.items, hosts.count, &capacity, sizeof(struct str));
-        hosts.items[hosts.count++] = host;
+    if (demand->set->variants != NULL) {
+        add_hosts(core, demand, is_misleading, &hosts, &capacity);
+    }
+    if (core->harmful_nodes > 0 || core->next_rest_end_ms != 0) {
+        add_hosts(core, demand, is_sick, &hosts, &capacity);
     }
     return hosts;
+}
+
+struct str_list avoid_hosts(struct core *core, const struct gang *gang,
+                            const struct reserved_set *reserved)
+{
+    const struct pod_set *set = pod_set_find(gang->shape, reserved->name);
+    struct str_list none = {.count = 0};
+    if (set == NULL) {
+        return none;
+    }
+    struct pod_demand demand = {.set = set, .node_selector = &set->node_selector};
+    for (uint32_t i = 0; i < reserved->per_pod.count; i++) {
+        const struct resource_flavor *flavor =
+            flavor_object(core, reserved->per_pod.items[i].flavor);
+        if (flavor != NULL && demand.flavor_count < FLAVORS_PER_GANG_MAX) {
+            demand.flavors[demand.flavor_count++] = flavor;
+        }
+    }
+    return avoided_hosts(core, &demand);
 }
 
 /* -- the affinity -------------------------------------------------------------------------------
@@ -104,10 +154,8 @@ struct avoidance avoid_find(struct core *core, const struct pod_set *set,
                             const struct set_choice *choice)
 {
     struct avoidance avoidance = {.affinity = NULL};
-    if (core->harmful_nodes == 0 && core->next_rest_end_ms == 0) {
-        return avoidance;
-    }
-    struct pod_demand demand = {.set = set, .flavor_count = choice->flavor_count};
+    struct pod_demand demand = {
+        .set = set, .node_selector = &set->node_selector, .flavor_count = choice->flavor_count};
     for (uint32_t f = 0; f < choice->flavor_count; f++) {
         demand.flavors[f] = choice->flavors[f];
     }

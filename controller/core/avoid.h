@@ -1,5 +1,6 @@
-/* avoid.h - nodes that a flavor calls unhealthy and kube-scheduler knows nothing against: an
- * admission keeps the gang's pods off them. Private to the core. */
+/* avoid.h - nodes that a flavor calls unhealthy, or on which a pod would be stuck, and
+ * kube-scheduler knows nothing against them: an admission keeps the gang's pods off. Private to the
+ * core. */
 #pragma once
 
 #include "internal.h"
@@ -14,6 +15,10 @@ struct avoidance {
 
 struct avoidance avoid_find(struct core *core, const struct pod_set *set,
                             const struct set_choice *choice);
+/* The hostnames that the admission of a set, just decided, keeps its pods off; in the scratch
+ * arena, texts borrowed. */
+struct str_list avoid_hosts(struct core *core, const struct gang *gang,
+                            const struct reserved_set *reserved);
 /* Into the PATCH that admits, and into the record what is to be put back. */
 void avoid_patch(struct core *core, const struct avoidance *avoidance,
                  struct template_patch *patch);

@@ -1,4 +1,5 @@
 /* decisions.c - where every gang stands, for `plan` and its like. */
+#include "avoid.h"
 #include "preempt.h"
 #include "topology.h"
 
@@ -119,7 +120,22 @@ static void fill_domain(const struct gang *gang, struct arena *arena, struct str
     }
 }
 
-static void fill_pod_sets(const struct gang *gang, struct arena *arena, struct decided_gang *entry)
+static void fill_avoided(const struct core *core, const struct gang *gang, uint32_t s,
+                         struct arena *arena, struct str_list *avoided)
+{
+    if (gang->write_effect_id == 0 || gang->write_purpose != PATCH_ADMIT) {
+        return;
+    }
+    struct str_list hosts =
+        avoid_hosts((struct core *)(uintptr_t)core, gang, &gang->reservation->sets[s]);
+    avoided->items = ARENA_ARRAY(arena, struct str, hosts.count + (size_t)1);
+    for (uint32_t i = 0; i < hosts.count; i++) {
+        avoided->items[avoided->count++] = arena_copy_str(arena, hosts.items[i]);
+    }
+}
+
+static void fill_pod_sets(const struct core *core, const struct gang *gang, struct arena *arena,
+                          struct decided_gang *entry)
 {
     const struct reservation *reservation = gang->reservation;
     uint32_t count = reservation != NULL ? reservation->set_count : gang->set_count;
@@ -137,6 +153,7 @@ static void fill_pod_sets(const struct gang *gang, struct arena *arena, struct d
             fill_flavors(&charges, arena, &set->flavors);
             set->node_selector = admit_selector_of(gang, set->name, arena);
             fill_domain(gang, arena, &set->domain);
+            fill_avoided(core, gang, s, arena, &set->avoided);
         }
         entry->pods = sat_add(entry->pods, set->count);
     }
@@ -228,7 +245,7 @@ struct decided_list core_decisions(const struct core *core, struct arena *arena)
         entry->uid = arena_copy_str(arena, gang->uid);
         entry->queue = queue == NULL ? STR_NONE : arena_copy_str(arena, queue->name);
         entry->decision = gang_decision(gang, &verdict);
-        fill_pod_sets(gang, arena, entry);
+        fill_pod_sets(core, gang, arena, entry);
         fill_victims(core, gang, arena, entry);
         if (entry->decision != DECISION_ADMIT && entry->decision != DECISION_KEEP) {
             entry->reason = verdict.reason;

@@ -326,23 +326,30 @@ bool extended_is_refused(const struct pod_set *set, const struct node_state *nod
 /* -- the scheduler's way -----------------------------------------------------------------------
  */
 
+/* An admission can keep pods off it by its hostname. */
+static bool has_hostname(const struct node_state *node)
+{
+    return !str_is_empty(string_map_get(&node->object->meta.labels, LABEL_HOSTNAME));
+}
+
 bool fit_would_be_misled(struct core *core, const struct pod_demand *demand,
                          struct fit_result *result)
 {
     const struct node_state *trap = NULL;
-    bool would_do = false;
+    uint32_t avoidable = 0;
     struct node_state *node;
     if (demand->set->variants == NULL) {
         return false;
     }
     RB_FOREACH (node, node_tree, &core->node_order) {
-        if (node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT) {
-            bool misleads = extended_node_misleads(demand->set, node);
-            trap = misleads && trap == NULL ? node : trap;
-            would_do = would_do || !misleads;
+        if (node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT &&
+            extended_node_misleads(demand->set, node)) {
+            avoidable += has_hostname(node) ? 1 : 0;
+            bool is_trap = !has_hostname(node) || avoidable > AVOIDED_HOSTS_MAX;
+            trap = is_trap && trap == NULL ? node : trap;
         }
     }
-    if (trap == NULL || !would_do) {
+    if (trap == NULL) {
         return false;
     }
     result->is_misled = true;
@@ -350,7 +357,8 @@ bool fit_would_be_misled(struct core *core, const struct pod_demand *demand,
         &core->scratch,
         "its pods have a claim, and a device plugin of node " STR_FMT " serves the extended "
         "resource that they ask for besides: kube-scheduler may choose that node and can't bind "
-        "them there; keep them off it by a flavor, a nodeSelector or a taint",
+        "them there; keep them off it by a flavor, a nodeSelector or a taint, or give the node the "
+        "label " LABEL_HOSTNAME,
         STR_ARG(trap->name));
     return true;
 }

@@ -3,11 +3,13 @@
  * Some errors end its search for a pod as a whole, whatever other nodes could do: a selector that
  * fails on a device, all devices of which a constraint forbids some, a pool that is being updated
  * where all devices are asked for, a capacity that it can't calculate with. */
+#include "ailment.h"
 #include "ask.h"
 
 #include "internal.h"
 
 #include "tallyman/base/limits.h"
+#include "tallyman/base/time_text.h"
 
 struct str ask_names(struct core *core, const struct pod_set *set)
 {
@@ -41,6 +43,21 @@ struct str ask_is_tied(struct core *core, const struct pod_set *set)
                         "how many of its pods find the devices of " STR_FMT " depends on the nodes "
                         "that they are put on: some are seen, or have counters that are drawn on, "
                         "from several nodes and not from all; a nodeSelector would settle it",
+                        STR_ARG(ask_names(core, set)));
+}
+
+struct str ask_is_held_back(struct core *core, const struct pod_set *set,
+                            const struct device_state *device)
+{
+    int64_t end_ms = ailment_end_ms(core, device);
+    char buffer[TIME_TEXT_BYTES];
+    return arena_format(&core->scratch,
+                        "device " STR_FMT " is in quarantine%s" STR_FMT
+                        ", and kube-scheduler, which doesn't know that, may give it to its pods: "
+                        "with " STR_FMT " nobody can tell for how many pods the devices beside it "
+                        "would then be enough",
+                        STR_ARG(device->key), end_ms == 0 ? "" : " until ",
+                        STR_ARG(end_ms == 0 ? STR_NONE : time_format_rfc3339(end_ms, buffer)),
                         STR_ARG(ask_names(core, set)));
 }
 

@@ -421,15 +421,20 @@ static void explain_no_domain(struct core *core, const struct crowd_list *promis
     }
 }
 
+/* Why nobody can say for how many pods the devices are enough, if that is it. */
 static void explain_too_hard(struct core *core, const struct fit_wants *wants,
                              struct fit_result *result)
 {
+    const struct pod_set *set = wants->items[result->short_set].demand.set;
     if (core->asked_is_too_hard) {
-        result->ask_trouble = ask_is_too_hard(core, wants->items[result->short_set].demand.set);
+        result->ask_trouble = ask_is_too_hard(core, set);
         result->ask_reason = REASON_NODE_SHAPE;
     } else if (core->asked_is_tied) {
-        result->ask_trouble = ask_is_tied(core, wants->items[result->short_set].demand.set);
+        result->ask_trouble = ask_is_tied(core, set);
         result->ask_reason = REASON_NODE_SHAPE;
+    } else if (core->asked_held_back != NULL) {
+        result->ask_trouble = ask_is_held_back(core, set, core->asked_held_back);
+        result->ask_reason = REASON_DEVICES_UNHEALTHY;
     }
 }
 
@@ -437,6 +442,7 @@ struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
 {
     struct fit_result result = {.is_fit = false};
     core->asked_is_too_hard = core->asked_is_tied = false;
+    core->asked_held_back = NULL;
     core->search_steps = 0;
     struct crowd_list all = fit_promised(core);
     struct crowd_list promised = fit_near(core, &all, wants);

@@ -329,11 +329,39 @@ static int64_t node_place_counted(struct core *core, const struct pod_set *set,
     return taken;
 }
 
+/* A device in quarantine is one that kube-scheduler may give out. Where a pod takes one kind of
+ * device that leaves the more for the others; where it takes several, or some that exclude each
+ * other, it could use up what these need. */
+static bool may_be_given_resting(struct core *core, const struct pod_set *set,
+                                 struct node_state *node)
+{
+    if (RB_EMPTY(&core->ailing_devices) || set->ask == NULL ||
+        (set->device_count <= 1 && !ask_is_special(set->ask))) {
+        return false;
+    }
+    struct device_walk walk = device_walk_start(core, node);
+    struct device_state *device;
+    while ((device = device_walk_next(&walk)) != NULL) {
+        for (uint32_t o = 0; o < set->ask->option_count && device->is_resting; o++) {
+            struct device_profile *profile = set->ask->options[o].profile;
+            if (profile_match(core, profile, device) == MATCH_OUT && device_is_open(core, device) &&
+                device_is_held_back(core, profile, device)) {
+                core->asked_held_back = device;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static int64_t node_place_devices(struct core *core, const struct pod_set *set,
                                   struct node_state *node, int64_t want, bool is_untouched)
 {
     if (has_failing_selector(core, set, node)) {
         return 0; /* kube-scheduler gives up on it, too */
+    }
+    if (may_be_given_resting(core, set, node)) {
+        want = is_untouched ? 1 : 0; /* for one pod kube-scheduler finds any way that there is */
     }
     if (!ask_is_special(set->ask)) {
         return node_place_counted(core, set, node, want, is_untouched);

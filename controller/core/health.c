@@ -2,8 +2,9 @@
  *
  * A node is out for the gangs of a flavor while it has a condition that the flavor lists, and for
  * the flavor's quarantine after each of those (and Ready) has come to say something else. When that
- * was, the condition itself tells (lastTransitionTime), so that a restart changes nothing. What a
- * Node says of itself in its first minutes is no recovery: it comes up. */
+ * was, the condition itself tells (lastTransitionTime), so that a restart changes nothing; one that
+ * is dated in the future, by a clock that is wrong, counts from when it is first seen. What a Node
+ * says of itself in its first minutes is no recovery: it comes up. */
 #include "fit.h"
 #include "incident.h"
 
@@ -42,7 +43,7 @@ static bool says_the_same(const struct node_state *node, const struct condition_
             at < node->condition_count ? &node->conditions[at] : NULL;
         if (kept == NULL || !str_eq(kept->type, list->items[i].type) ||
             !str_eq(kept->status, list->items[i].status) ||
-            kept->since_ms != since_of(&list->items[i])) {
+            kept->stated_ms != since_of(&list->items[i])) {
             return false;
         }
         at++;
@@ -61,29 +62,46 @@ void node_drop_conditions(struct node_state *node)
     node->condition_count = 0;
 }
 
-bool node_read_conditions(struct node_state *node, const struct node *object)
+/* When it began: a time to come is a wrong clock's, so it is when that was first seen. */
+static int64_t honest_since_ms(const struct node_condition *before, uint32_t count,
+                               const struct condition *condition, int64_t now_ms)
+{
+    int64_t stated_ms = since_of(condition);
+    for (uint32_t i = 0; i < count; i++) {
+        if (before[i].stated_ms == stated_ms && str_eq(before[i].type, condition->type) &&
+            str_eq(before[i].status, condition->status)) {
+            return before[i].since_ms;
+        }
+    }
+    return stated_ms < now_ms ? stated_ms : now_ms;
+}
+
+bool node_read_conditions(struct node_state *node, const struct node *object, int64_t now_ms)
 {
     const struct condition_list *list = &object->status.conditions;
     if (says_the_same(node, list)) {
         return false;
     }
-    node_drop_conditions(node);
+    struct node_state before = {.conditions = node->conditions,
+                                .condition_count = node->condition_count};
     uint32_t count = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         count += is_of_note(&list->items[i]) ? 1 : 0;
     }
-    if (count == 0) {
-        return true;
-    }
-    node->conditions = mem_zalloc(count * sizeof(*node->conditions));
+    node->conditions = count == 0 ? NULL : mem_zalloc(count * sizeof(*node->conditions));
+    node->condition_count = 0;
     for (uint32_t i = 0; i < list->count; i++) {
-        if (is_of_note(&list->items[i])) {
-            node->conditions[node->condition_count++] =
-                (struct node_condition){.type = str_own(list->items[i].type),
-                                        .status = str_own(list->items[i].status),
-                                        .since_ms = since_of(&list->items[i])};
+        const struct condition *condition = &list->items[i];
+        if (is_of_note(condition)) {
+            node->conditions[node->condition_count++] = (struct node_condition){
+                .type = str_own(condition->type),
+                .status = str_own(condition->status),
+                .stated_ms = since_of(condition),
+                .since_ms =
+                    honest_since_ms(before.conditions, before.condition_count, condition, now_ms)};
         }
     }
+    node_drop_conditions(&before);
     return true;
 }
 

@@ -154,7 +154,7 @@ void nodes_free(struct core *core);
 /* -- health.c: which nodes count as healthy --------------------------------------------------- */
 
 /* Keeps what the Node says of itself; false: it is the same as before. */
-bool node_read_conditions(struct node_state *node, const struct node *object);
+bool node_read_conditions(struct node_state *node, const struct node *object, int64_t now_ms);
 void node_drop_conditions(struct node_state *node);
 /* After a change of the Node or of a flavor's rules: when its quarantine ends. */
 void node_plan_rest(struct core *core, struct node_state *node);
@@ -237,6 +237,9 @@ const struct taint *device_untolerated(const struct core *core, const struct dev
 bool device_is_out(const struct core *core, const struct device_profile *profile,
                    const struct device_state *device);
 /* Why a request can't have a device that it selects, or absent; in the scratch arena. */
+/* Out only because it was ailing: kube-scheduler, which doesn't know, may give it out. */
+bool device_is_held_back(const struct core *core, const struct device_profile *profile,
+                         const struct device_state *device);
 struct str device_out_text(struct core *core, const struct device_profile *profile,
                            const struct device_state *device);
 

@@ -163,7 +163,7 @@ struct rc node_apply(struct core *core, const struct node *object, struct err *e
     }
     struct node_state *node = node_get(core, object->meta.name);
     struct node *fresh = node_slim_clone(object);
-    bool is_told_anew = node_read_conditions(node, object);
+    bool is_told_anew = node_read_conditions(node, object, core->now_ms);
     if (node->object != NULL && object_equal(kind_info(KIND_NODE)->schema, node->object, fresh)) {
         mem_free(fresh);
         if (is_told_anew) {

@@ -459,6 +459,7 @@ struct core {
     uint32_t apart_pods;                  /* pods with a required podAntiAffinity */
     bool plan_is_one_node, plan_may_roam; /* only one node; all nodes see the same devices */
     bool asked_is_too_hard;               /* a search for devices had to be given up */
+    const struct device_state *asked_held_back; /* in quarantine, and could be given to its pods */
     bool asked_is_tied;      /* or not begun: it depends on where the other pods are put */
     uint32_t search_steps;   /* of this judgement's searches for devices */
     bool plan_is_contested;  /* devices are counted as others could take them, too */

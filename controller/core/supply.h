@@ -19,7 +19,8 @@ struct device_state;
 struct node_condition {
     struct str type;   /* owned */
     struct str status; /* owned */
-    int64_t since_ms;  /* its lastTransitionTime; 0: it says none */
+    int64_t stated_ms; /* its lastTransitionTime; 0: it says none */
+    int64_t since_ms;  /* the same, or when it was first seen if that was earlier */
 };
 
 struct node_state {

@@ -132,6 +132,12 @@ bool device_is_out(const struct core *core, const struct device_profile *profile
     return device->is_resting || untolerated_for_good(core, profile, device) != NULL;
 }
 
+bool device_is_held_back(const struct core *core, const struct device_profile *profile,
+                         const struct device_state *device)
+{
+    return device->is_resting && untolerated_for_good(core, profile, device) == NULL;
+}
+
 struct str device_out_text(struct core *core, const struct device_profile *profile,
                            const struct device_state *device)
 {

@@ -61,6 +61,14 @@ static void put_pod_sets(struct json_writer *writer, const struct decided_gang *
             json_key(writer, "topology");
             put_map(writer, &set->domain);
         }
+        if (set->avoided.count > 0) {
+            json_key(writer, "avoids");
+            json_array_start(writer);
+            for (uint32_t h = 0; h < set->avoided.count; h++) {
+                json_string(writer, set->avoided.items[h]);
+            }
+            json_array_end(writer);
+        }
         json_object_end(writer);
     }
     json_array_end(writer);

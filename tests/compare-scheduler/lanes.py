@@ -225,11 +225,25 @@ def users(claim):
     return {user["name"] for user in claim.get("status", {}).get("reservedFor", [])}
 
 
-def pods_of(job, node_selector):
+def without_hosts(affinity, hosts):
+    """That required node affinity, and none of these hosts."""
+    apart = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": hosts}
+    node = affinity.get("nodeAffinity", {})
+    required = node.get("requiredDuringSchedulingIgnoredDuringExecution")
+    terms = required["nodeSelectorTerms"] if required else [{}]
+    terms = [{**term, "matchExpressions": [*term.get("matchExpressions", []), apart]}
+             for term in terms]
+    return {**affinity, "nodeAffinity": {
+        **node, "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+def pods_of(job, pod_set):
     """The pods that the Job would have once it is admitted: its template with what the PATCH adds."""
     template, name = job["spec"]["template"], job["metadata"]["name"]
     spec = {**template["spec"], "nodeSelector": {**template["spec"].get("nodeSelector", {}),
-                                                 **node_selector}}
+                                                 **pod_set.get("nodeSelector", {})}}
+    if pod_set.get("avoids"):
+        spec["affinity"] = without_hosts(spec.get("affinity", {}), pod_set["avoids"])
     labels = {**template["metadata"].get("labels", {}), JOB_NAME: name}
     return [{"apiVersion": "v1", "kind": "Pod",
              "metadata": {"name": f"{name}-{index}", "namespace": job["metadata"]["namespace"],

@@ -204,7 +204,7 @@ class Shrinker:
         job = next(job for job in world.jobs if job["metadata"]["name"].endswith("-waits"))
         if decisions[job["metadata"]["name"]]["decision"] != "Wait":
             return None
-        return lanes_module.pods_of(job, {"lane": world.lane})
+        return lanes_module.pods_of(job, {"nodeSelector": {"lane": world.lane}})
 
     def _try(self, lots):
         tried, refused = [world for _, world in lots], set()

@@ -81,7 +81,7 @@ def admitted_pods(decisions, jobs):
     for job in jobs:
         decision = decisions[job["metadata"]["name"]]
         if decision["decision"] == "Admit":
-            pods += lanes_module.pods_of(job, decision["podSets"][0].get("nodeSelector", {}))
+            pods += lanes_module.pods_of(job, decision["podSets"][0])
     return pods
 
 
@@ -213,7 +213,7 @@ class Trial:
             self.try_these([queue[number] for queue in queues.values() if number < len(queue)])
 
     def try_these(self, tried):
-        pods = {job["metadata"]["name"]: lanes_module.pods_of(job, {"lane": world.lane})
+        pods = {job["metadata"]["name"]: lanes_module.pods_of(job, {"nodeSelector": {"lane": world.lane}})
                 for world, _, job, _ in tried}
         everybody = [pod for own in pods.values() for pod in own]
         names = [pod["metadata"]["name"] for pod in everybody]

@@ -173,6 +173,30 @@ static void implicit_name_wakes_with_its_class(void **state)
     expect_used(s, "q", CLASS "=1");
 }
 
+/* On a node whose plugin serves the resource kube-scheduler can't bind a pod that has a claim
+ * besides, and chooses it all the same; so the pods are kept off it. */
+static void pods_are_kept_off_a_node_that_misleads(void **state)
+{
+    struct scenario *s = *state;
+    given_class_for(s, NAME);
+    given_node(s, "n1", "cpu=16 " NAME "=4");
+    given_node(s, "n2", "cpu=16");
+    given_devices(s, "n1", "g0 g1");
+    given_devices(s, "n2", "g0 g1");
+    given_queue(s, "q", CLASS "=9");
+    given_template(s, "one", CLASS, 1);
+    given_job(s, "a", "q", "pods=1 template=one " NAME "=1");
+    expect_state(s, "a", "Admitted");
+    const struct affinity *affinity = scenario_job(s, "a")->spec.pod_template.spec.affinity;
+    assert_non_null(affinity);
+    const struct match_expression *expression =
+        &affinity->node_affinity->required->node_selector_terms.items[0].match_expressions.items[0];
+    check_str(expression->key, "kubernetes.io/hostname");
+    check_str(expression->op, "NotIn");
+    check_i64(expression->values.count, 1);
+    check_str(expression->values.items[0], "n1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +206,7 @@ int main(void)
         scenario_test(queue_that_lists_both_names_is_not_ready),
         scenario_test(promises_hold_whichever_way_a_node_serves),
         scenario_test(implicit_name_wakes_with_its_class),
+        scenario_test(pods_are_kept_off_a_node_that_misleads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

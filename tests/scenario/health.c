@@ -249,6 +249,24 @@ static void pressure_is_a_condition_like_others(void **state)
     expect_state(s, "b", "Pending DevicesUnhealthy");
 }
 
+/* A clock that is ahead can't keep a node in quarantine for longer than one, from when it was seen.
+ */
+static void condition_of_a_time_to_come_counts_from_when_it_is_seen(void **state)
+{
+    struct scenario *s = *state;
+    given_two_nodes(s, GPU_HEALTHY ",\"quarantine\":\"10m\"");
+    node_says(s, "n2", "False", 3600000);
+    node_says(s, "n2", "True", 3600000 + 86400000);
+    given_job(s, "a", "q", "pods=4 example.com/gpu=1");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 3600000 + 300000);
+    object_changed(s, KIND_NODE, "n2");
+    at(s, 3600000 + 599000);
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    at(s, 3600000 + 600000);
+    expect_state(s, "a", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +280,7 @@ int main(void)
         scenario_test(required_affinity_of_the_user_is_kept),
         scenario_test(rule_that_is_added_is_in_force_at_once),
         scenario_test(pressure_is_a_condition_like_others),
+        scenario_test(condition_of_a_time_to_come_counts_from_when_it_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,6 +220,49 @@ static void reported_device_rests_after_its_pod_has_gone(void **state)
     expect_state(s, "a", "Admitted");
 }
 
+#define KIND(name, kind, more)                                                                     \
+    "{\"name\":\"" name "\",\"attributes\":{\"kind\":{\"string\":\"" kind "\"}}" more "}"
+
+/* kube-scheduler may give out a device in quarantine. A pod that asks for any and for a big one
+ * could so get two big ones, and leave none for the next: what the healthy ones are enough for by
+ * themselves says nothing then. */
+static void quarantined_device_may_upset_the_count(void **state)
+{
+    static const char *const slices[] = {
+        KIND("d0", "big", TAINTED) "," KIND("d1", "small", "") "," KIND("d2", "big", "") "," KIND(
+            "d3", "small", "") "," KIND("d4", "big", ""),
+        KIND("d0", "big", "") "," KIND("d1", "small", "") "," KIND("d2", "big", "") "," KIND(
+            "d3", "small", "") "," KIND("d4", "big", ""),
+    };
+    struct scenario *s = *state;
+    given_cluster(s, "\"quarantine\":\"10m\"");
+    scenario_start(s);
+    for (int i = 0; i < 2; i++) {
+        char json[1500];
+        snprintf(json, sizeof(json),
+                 "{\"metadata\":{\"name\":\"n1-slice\"},\"spec\":{\"driver\":\"gpu.example.com\","
+                 "\"nodeName\":\"n1\",\"pool\":{\"name\":\"n1\",\"generation\":1,"
+                 "\"resourceSliceCount\":1},\"devices\":[%s]}}",
+                 slices[i]);
+        given_json(s, KIND_RESOURCE_SLICE, json);
+    }
+    given_json(
+        s, KIND_RESOURCE_CLAIM_TEMPLATE,
+        "{\"metadata\":{\"name\":\"mixed\"},\"spec\":{\"spec\":{\"devices\":{\"requests\":["
+        "{\"name\":\"any\",\"exactly\":{\"deviceClassName\":\"gpu.example.com\"}},"
+        "{\"name\":\"big\",\"exactly\":{\"deviceClassName\":\"gpu.example.com\","
+        "\"selectors\":[{\"cel\":{\"expression\":\"device.attributes['gpu.example.com'].kind =="
+        " 'big'\"}}]}}]}}}}");
+    given_job(s, "pair", "q", "pods=2 template=mixed");
+    expect_state(s, "pair", "Pending DevicesUnhealthy");
+    expect_message(s, "pair", "device gpu.example.com/n1/d0 is in quarantine until");
+    given_job(s, "lone", "q", "pods=1 template=mixed");
+    expect_state(s, "lone", "Admitted");
+    job_finishes(s, "lone");
+    at(s, 601000);
+    expect_state(s, "pair", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +272,7 @@ int main(void)
         scenario_test(device_that_recovered_unseen_is_well_since_the_start),
         scenario_test(relapse_begins_it_anew),
         scenario_test(device_that_was_away_is_still_in_quarantine),
+        scenario_test(quarantined_device_may_upset_the_count),
         scenario_test(rule_that_is_dropped_ends_it),
         scenario_test(reported_device_rests_after_its_pod_has_gone),
     };

@@ -197,6 +197,7 @@ struct decided_pod_set {
     struct string_map
         node_selector;        /* that the admission writes into its pods; DECISION_ADMIT only */
     struct string_map domain; /* label -> value, the widest level first; empty: none */
+    struct str_list avoided;  /* hostnames that the admission keeps its pods off; DECISION_ADMIT */
 };
 
 struct decided_gang {
