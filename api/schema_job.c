@@ -13,8 +13,14 @@ static const struct field scheduling_policy_fields[] = {
 };
 static SCHEMA(scheduling_policy);
 
+static const struct field scheduling_claim_fields[] = {
+    F_STRING(scheduling_claim, name, "name"),
+};
+static SCHEMA(scheduling_claim);
+
 static const struct field job_scheduling_fields[] = {
     F_OBJECT_PTR(job_scheduling, scheduling_policy, "schedulingPolicy", scheduling_policy),
+    F_OBJECT_LIST(job_scheduling, resource_claims, "resourceClaims", scheduling_claim),
 };
 static SCHEMA(job_scheduling);
 

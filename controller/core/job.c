@@ -163,6 +163,23 @@ static struct str flag_trouble(struct core *core, const struct job *job)
     return STR_NONE;
 }
 
+/* Whether all pods get one claim or each its own depends on gates of the cluster that nobody can
+ * see from outside; counted wrongly the gang could be let go with too few devices. */
+static struct str group_claim_trouble(struct core *core, const struct job *job)
+{
+    const struct job_scheduling *scheduling = job->spec.scheduling;
+    if (scheduling == NULL || scheduling->resource_claims.count == 0) {
+        return STR_NONE;
+    }
+    return arena_format(
+        &core->scratch,
+        "spec.scheduling.resourceClaims asks for claim \"" STR_FMT
+        "\" once for the whole gang, which "
+        "Tallyman doesn't count; take it out, and let all pods share a ResourceClaim that the "
+        "template names (resourceClaimName), or have a claim each (resourceClaimTemplateName)",
+        STR_ARG(text_quote(&core->scratch, scheduling->resource_claims.items[0].name, 100)));
+}
+
 /* The template as the user wrote it: what an admission put in is taken out again. */
 static struct pod_spec plain_spec(struct core *core, const struct gang *gang,
                                   const struct gang_input_set *set)
@@ -232,6 +249,7 @@ static void read_trouble(struct core *core, struct gang *gang, const struct job 
     struct str trouble = str_is_set(size_trouble) ? size_trouble : bad_grace;
     trouble = str_is_set(trouble) ? trouble : flag_trouble(core, job);
     trouble = str_is_set(trouble) ? trouble : runtime;
+    trouble = str_is_set(trouble) ? trouble : group_claim_trouble(core, job);
     struct shape_input unused;
     trouble = str_is_set(trouble) ? trouble : topology_read(core, job, &unused);
     str_drop(&gang->invalid);

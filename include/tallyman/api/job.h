@@ -11,8 +11,19 @@ struct scheduling_policy {
     struct gang_policy *gang;
 };
 
+/* One claim for all pods of the gang, owned by its PodGroup (DRAWorkloadResourceClaims, 1.37). */
+struct scheduling_claim {
+    struct str name;
+};
+
+struct scheduling_claim_list {
+    struct scheduling_claim *items;
+    uint32_t count;
+};
+
 struct job_scheduling {
     struct scheduling_policy *scheduling_policy;
+    struct scheduling_claim_list resource_claims;
 };
 
 struct job_spec {
