@@ -98,6 +98,12 @@ test-torture: ## every allocation and system call of store and kube layer fails 
 	@$(BUILD_DIR)/asan/torture_store --all
 	@TORTURE=1 tests/wire/run --client $(BUILD_DIR)/asan/wire_client --only 'torture*'
 
+.PHONY: test-handover
+test-handover: ## a thousand hand-overs of the leader's place, simulated
+	@cmake/deps test
+	$(call cmake_build,dev,handover)
+	@$(BUILD_DIR)/dev/handover 1000 $(SEED)
+
 .PHONY: test-small-scope
 test-small-scope: ## the core under every order of events at small scope, each state once
 	@cmake/deps test

@@ -90,6 +90,11 @@ if(NOT TALLYMAN_FUZZ)
     target_link_libraries(vopr PRIVATE tests_support tallyman_sim)
     set_source_files_properties(${vopr_sources} PROPERTIES COMPILE_OPTIONS -Wno-null-dereference)
     tests_register(vopr property vopr)
+    # Hand-overs of the leader's place (a thousand by make test-handover), with the real lease on a simulated clock.
+    file(GLOB handover_sources CONFIGURE_DEPENDS "${tests_dir}/handover/*.c")
+    add_executable(handover ${handover_sources})
+    target_link_libraries(handover PRIVATE tests_support tallyman_sim tallyman_kube)
+    tests_register(handover property handover 200)
     # All orders of events at small scope: of two gangs and so many steps here, all by make test-small-scope.
     file(GLOB smallscope_sources CONFIGURE_DEPENDS "${tests_dir}/smallscope/*.c")
     add_executable(smallscope ${smallscope_sources})

@@ -274,8 +274,9 @@ static void leave_ghost(struct sim *sim)
     agenda_add(sim, sim_later(sim, GHOST_WRITES_MS), ghost_arrive, STR_NONE)->ctx = ghost;
 }
 
-void sim_restart_controller(struct sim *sim, enum sim_writes writes)
+void sim_stop_controller(struct sim *sim, enum sim_writes writes)
 {
+    sim->is_stopped = true;
     if (sim->driver == NULL) {
         return;
     }
@@ -289,7 +290,26 @@ void sim_restart_controller(struct sim *sim, enum sim_writes writes)
         leave_ghost(sim);
     }
     controller_stop(sim);
-    controller_start(sim);
+    sim->wake_at_ms = INT64_MAX;
+    for (int kind = 0; kind < KIND_COUNT; kind++) { /* nobody takes what is on its way */
+        sim->stream[kind].number = ++sim->last_stream;
+    }
+}
+
+void sim_start_controller(struct sim *sim)
+{
+    sim->is_stopped = false;
+    if (sim->driver == NULL) {
+        controller_start(sim);
+    }
+}
+
+void sim_restart_controller(struct sim *sim, enum sim_writes writes)
+{
+    if (sim->driver != NULL) {
+        sim_stop_controller(sim, writes);
+        sim_start_controller(sim);
+    }
 }
 
 void sim_step_clock(struct sim *sim, int64_t by_ms)

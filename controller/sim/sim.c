@@ -76,7 +76,7 @@ static void run_task(struct sim *sim, struct task *task)
 int64_t sim_run_until(struct sim *sim, int64_t until_ms)
 {
     assert(until_ms >= sim->now_ms && "time goes forward");
-    if (sim->options.has_tallyman && sim->driver == NULL) {
+    if (sim->options.has_tallyman && sim->driver == NULL && !sim->is_stopped) {
         controller_start(sim);
     }
     int64_t last_ms = -1;

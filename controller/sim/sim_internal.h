@@ -410,6 +410,7 @@ struct sim {
     uint32_t used_key_count;
 
     struct core *core;
+    bool is_stopped; /* by sim_stop_controller() */
     struct driver *driver;
     uint64_t incarnation; /* of the controller; tasks of an older one are void */
     int64_t wake_at_ms;   /* the driver's wish */

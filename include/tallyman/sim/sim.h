@@ -140,6 +140,9 @@ int64_t sim_next_ms(const struct sim *sim);
 
 /* Kills the controller and starts it again with nothing but what the API server has. */
 void sim_restart_controller(struct sim *sim, enum sim_writes writes);
+/* The same in two steps: between them nobody decides. */
+void sim_stop_controller(struct sim *sim, enum sim_writes writes);
+void sim_start_controller(struct sim *sim);
 /* The watch of that kind breaks: what is on its way is lost, and after that time a fresh list tells
  * what there is and what has gone. Only where `watch_fault` is set. */
 void sim_relist(struct sim *sim, enum object_kind kind, int64_t after_ms);
