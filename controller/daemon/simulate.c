@@ -52,6 +52,9 @@ static const char usage[] =
     "                        after the first Job)\n"
     "      --plain           manifests: only plain Kubernetes\n"
     "      --with-tallyman   manifests: only with Tallyman\n"
+    "      --faults          manifests, with Tallyman: while writes, watches and the controller "
+    "fail\n"
+    "      --seed N          which faults (default 1)\n"
     "      --all             every line of a long run, not just its beginning and end\n"
     "  -h, --help            this text\n"
     "\n"
@@ -60,8 +63,8 @@ static const char usage[] =
     "                                 gang work only while min-count of them are ready together\n"
     "  example.com/submit-after: 1m   when the Job is made; at the start without it\n"
     "\n"
-    "Exit status: 0 it was played, 1 the output can't be written, 2 the command line or the input\n"
-    "is wrong.\n";
+    "Exit status: 0 it was played, 1 the output can't be written or something didn't hold under\n"
+    "--faults, 2 the command line or the input is wrong.\n";
 
 static int complain(const char *what, const char *value, const char *right)
 {
@@ -163,6 +166,8 @@ enum option_name {
     OPTION_STARVATION,
     OPTION_BOUND,
     OPTION_SVG,
+    OPTION_FAULTS,
+    OPTION_SEED,
 };
 
 static const struct option longs[] = {
@@ -185,9 +190,19 @@ static const struct option longs[] = {
     {"starvation", required_argument, NULL, OPTION_STARVATION},
     {"bound", required_argument, NULL, OPTION_BOUND},
     {"svg", required_argument, NULL, OPTION_SVG},
+    {"faults", no_argument, NULL, OPTION_FAULTS},
+    {"seed", required_argument, NULL, OPTION_SEED},
     {"output", required_argument, NULL, 'o'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0}};
+
+static int take_seed(struct simulation *simulation)
+{
+    int64_t seed = 0;
+    int status = take_count("--seed", INT32_MAX, &seed);
+    simulation->seed = (uint64_t)seed;
+    return status;
+}
 
 static int take_trace_option(struct simulation *simulation, int option)
 {
@@ -218,6 +233,11 @@ static int take_trace_option(struct simulation *simulation, int option)
         return take_duration("--starvation", &trace->starvation_ms);
     case OPTION_BOUND:
         return take_factor("--bound", &trace->bound_milli);
+    case OPTION_FAULTS:
+        simulation->has_faults = true;
+        return 0;
+    case OPTION_SEED:
+        return take_seed(simulation);
     default:
         fputs("Try tallyman simulate --help.\n", stderr);
         return 2;
@@ -292,6 +312,9 @@ static int check_options(const struct simulation *simulation)
     if (is_bulk(simulation) && simulation->is_plain_only) {
         return complain("--plain", "", "a load or a trace is played with Tallyman only");
     }
+    if (simulation->has_faults && (is_bulk(simulation) || simulation->is_plain_only)) {
+        return complain("--faults", "", "it is for manifests, played with Tallyman");
+    }
     return is_bulk(simulation) ? 0 : check_manifests_only(simulation);
 }
 
@@ -346,8 +369,8 @@ static int simulate(struct simulation *simulation, struct arena *arena)
 
 int command_simulate(int argc, char **argv)
 {
-    struct simulation simulation = {.at_ms = -1,
-                                    .bulk.trace = {.pod_devices = 1, .saturation_milli = 1000}};
+    struct simulation simulation = {
+        .at_ms = -1, .seed = 1, .bulk.trace = {.pod_devices = 1, .saturation_milli = 1000}};
     int status = parse_options(argc, argv, &simulation);
     if (status != 0) {
         return status < 0 ? 0 : status;

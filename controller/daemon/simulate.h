@@ -63,6 +63,8 @@ struct simulation {
     bool is_plain_only;
     bool is_tallyman_only;
     bool shows_all;
+    bool has_faults;
+    uint64_t seed;
     struct manifest_list manifests;
     int64_t start_ms; /* of the clock; 0: the simulator's own */
     struct bulk_command bulk;
@@ -70,6 +72,21 @@ struct simulation {
 
 /* The exit status. */
 int simulate_manifests(struct simulation *simulation, struct arena *arena);
+
+/* -- simulate_faults.c: while things go wrong ----------------------------------------------------
+ */
+
+/* Faults strike for three quarters of the time. Owned; faults_free(). */
+struct faults *faults_new(uint64_t seed, int64_t until_ms);
+void faults_free(struct faults *faults);
+bool faults_are_on(const struct faults *faults, int64_t now_ms);
+enum sim_fault faults_of_write(struct faults *faults, const struct driver_write *write, bool is_on);
+void faults_of_watch(struct faults *faults, struct sim_watch_fault *ret_fault, bool is_on);
+void faults_note(struct faults *faults, const struct sim_note *note);
+/* As sim_run_until(), looking at every moment whether what must hold does. */
+void faults_play(struct faults *faults, struct sim *sim, int64_t until_ms);
+/* False: something didn't hold. */
+bool faults_print(FILE *out, const struct faults *faults, uint64_t seed);
 
 /* -- simulate_record.c: what happens to the Jobs of manifests, as a history -----------------------
  */

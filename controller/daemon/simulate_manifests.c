@@ -154,6 +154,8 @@ static int64_t early_moment(const struct simulation *simulation, struct sim *sim
 struct spectators {
     struct timeline *timeline;
     struct record *record;
+    struct faults *faults; /* NULL: nothing goes wrong */
+    struct sim *sim;
 };
 
 static void on_note(void *ctx, const struct sim_note *note)
@@ -161,44 +163,89 @@ static void on_note(void *ctx, const struct sim_note *note)
     struct spectators *spectators = ctx;
     timeline_note(spectators->timeline, note);
     record_note(spectators->record, note);
+    if (spectators->faults != NULL) {
+        faults_note(spectators->faults, note);
+    }
 }
 
-static void play_time(const struct simulation *simulation, struct half *half, struct sim *sim,
-                      struct record *record, struct arena *arena)
+static enum sim_fault on_write(void *ctx, const struct driver_write *write)
 {
+    struct spectators *spectators = ctx;
+    bool is_on = faults_are_on(spectators->faults, sim_now_ms(spectators->sim));
+    return faults_of_write(spectators->faults, write, is_on);
+}
+
+static void on_watch(void *ctx, enum object_kind kind, struct sim_watch_fault *ret_fault)
+{
+    struct spectators *spectators = ctx;
+    (void)kind;
+    faults_of_watch(spectators->faults, ret_fault,
+                    faults_are_on(spectators->faults, sim_now_ms(spectators->sim)));
+}
+
+static void run_until(struct faults *faults, struct sim *sim, int64_t until_ms)
+{
+    if (faults == NULL) {
+        (void)sim_run_until(sim, until_ms);
+    } else {
+        faults_play(faults, sim, until_ms);
+    }
+}
+
+static void play_time(const struct simulation *simulation, struct half *half,
+                      const struct spectators *spectators, struct arena *arena)
+{
+    struct sim *sim = spectators->sim;
+    struct record *record = spectators->record;
     record_capacity(record, sim);
     int64_t early_ms = early_moment(simulation, sim, &half->timeline);
-    (void)sim_run_until(sim, early_ms > sim_now_ms(sim) ? early_ms : sim_now_ms(sim));
+    run_until(spectators->faults, sim, early_ms > sim_now_ms(sim) ? early_ms : sim_now_ms(sim));
     snapshot_take(&half->early, sim, arena);
-    (void)sim_run_until(sim, simulation->until_ms);
+    run_until(spectators->faults, sim, simulation->until_ms);
     snapshot_take(&half->end, sim, arena);
     half->wasted_device_ms = sim_wasted_device_ms(sim);
     history_close(&record->history, sim_now_ms(sim));
+}
+
+static int print_half(const struct simulation *simulation, struct half *half,
+                      const struct faults *faults)
+{
+    if (simulation->bulk.format == FORMAT_TEXT) {
+        print_title(half);
+        timeline_print(stdout, &half->timeline, simulation->shows_all ? 0 : LINES_MAX);
+        print_end(half);
+    }
+    FILE *out = simulation->bulk.format == FORMAT_TEXT ? stdout : stderr;
+    return faults == NULL || faults_print(out, faults, simulation->seed) ? 0 : 1;
 }
 
 static int play_half(const struct simulation *simulation, struct half *half, struct record *record,
                      struct arena *arena)
 {
     half->timeline = (struct timeline){.arena = arena};
-    struct spectators spectators = {&half->timeline, record};
+    struct spectators spectators = {.timeline = &half->timeline, .record = record};
     struct sim_options options = {.has_tallyman = half->has_tallyman,
                                   .start_ms = simulation->start_ms,
                                   .ctx = &spectators,
                                   .on_note = on_note,
                                   .on_refused = on_refused};
+    if (simulation->has_faults) {
+        spectators.faults = faults_new(simulation->seed, simulation->until_ms);
+        options.seed = simulation->seed;
+        options.fault = on_write;
+        options.watch_fault = on_watch;
+    }
     struct sim *sim = sim_new(&options);
-    half->timeline.sim = sim;
-    record->sim = sim;
+    spectators.sim = half->timeline.sim = record->sim = sim;
     int status = load_all(simulation, sim);
     if (status == 0) {
-        play_time(simulation, half, sim, record, arena);
-        if (simulation->bulk.format == FORMAT_TEXT) {
-            print_title(half);
-            timeline_print(stdout, &half->timeline, simulation->shows_all ? 0 : LINES_MAX);
-            print_end(half);
-        }
+        play_time(simulation, half, &spectators, arena);
+        status = print_half(simulation, half, spectators.faults);
     }
     sim_free(sim);
+    if (spectators.faults != NULL) {
+        faults_free(spectators.faults);
+    }
     return status;
 }
 
@@ -224,6 +271,12 @@ static int show_record(const struct simulation *simulation, const struct record 
     return 0;
 }
 
+static bool shows_plain(const struct simulation *simulation)
+{
+    bool is_one_half = simulation->is_tallyman_only || simulation->has_faults;
+    return !is_one_half && (simulation->bulk.format == FORMAT_TEXT || simulation->is_plain_only);
+}
+
 int simulate_manifests(struct simulation *simulation, struct arena *arena)
 {
     int status = check_input(simulation);
@@ -232,7 +285,7 @@ int simulate_manifests(struct simulation *simulation, struct arena *arena)
     struct record *records[2];
     uint32_t count = 0;
     bool is_text = simulation->bulk.format == FORMAT_TEXT;
-    if (!simulation->is_tallyman_only && (is_text || simulation->is_plain_only)) {
+    if (shows_plain(simulation)) {
         halves[count++] = (struct half){.name = "plain Kubernetes"};
     }
     if (!simulation->is_plain_only) {

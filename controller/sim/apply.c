@@ -251,6 +251,7 @@ struct rc sim_load(struct sim *sim, const struct object *object, struct err *err
     TRY(check_run_for(object, err));
     int64_t delay_ms;
     TRY(submit_delay(sim, object, &delay_ms, err));
+    TRY(changes_plan(sim, object, err));
     if (delay_ms > sim->now_ms) {
         struct task *task = agenda_add(sim, delay_ms, apply_later, STR_NONE);
         task->kind = object->kind;

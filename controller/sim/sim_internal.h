@@ -172,6 +172,11 @@ struct job apply_admit_job(struct sim *sim, const struct job *job);
 NODISCARD struct rc apply_duration(const struct object_meta *meta, const char *kind,
                                    const char *annotation, int64_t *ret_ms, struct err *err);
 
+/* -- changes.c: what a manifest says will happen to its object ------------------------------------
+ */
+
+NODISCARD struct rc changes_plan(struct sim *sim, const struct object *object, struct err *err);
+
 /* -- watch.c: who is told of a change ------------------------------------------------------------
  */
 

@@ -13,7 +13,8 @@
  *
  * A test: sim_new(), sim_load() its objects, sim_run_until() to let things happen, then
  * questions and sim_check(). Objects with annotation example.com/submit-after appear that much
- * later. */
+ * later, those with example.com/delete-after go then; example.com/conditions on a Node tells how
+ * its conditions change. */
 #pragma once
 
 #include "tallyman/api/dra.h"
@@ -23,6 +24,8 @@ struct sim;
 
 #define SIM_ANNOTATION_RUN_FOR      "example.com/run-for"
 #define SIM_ANNOTATION_SUBMIT_AFTER "example.com/submit-after"
+#define SIM_ANNOTATION_DELETE_AFTER "example.com/delete-after"
+#define SIM_ANNOTATION_CONDITIONS   "example.com/conditions" /* of a Node: "10m Ready=False, …" */
 
 /* How long things take. A zero is taken as the value in brackets. */
 struct sim_delays {
