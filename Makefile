@@ -104,6 +104,12 @@ test-handover: ## a thousand hand-overs of the leader's place, simulated
 	$(call cmake_build,dev,handover)
 	@$(BUILD_DIR)/dev/handover 1000 $(SEED)
 
+.PHONY: test-handover
+test-handover: ## a thousand hand-overs of the leader's place, simulated
+	@cmake/deps test
+	$(call cmake_build,dev,handover)
+	@$(BUILD_DIR)/dev/handover 1000 $(SEED)
+
 .PHONY: test-small-scope
 test-small-scope: ## the core under every order of events at small scope, each state once
 	@cmake/deps test
