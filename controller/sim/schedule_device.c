@@ -10,7 +10,14 @@
 struct pick {
     struct pod_claim *claim;
     const struct device_request *request;
-    const struct sim_device *device;
+    const struct device_request_exact *exact; /* the request, or the alternative that is tried */
+    const struct sim_device *only;            /* of a request for all: this one; NULL: any */
+};
+
+/* A request with alternatives. */
+struct choice {
+    uint32_t at;    /* the alternative that is tried */
+    uint32_t count; /* of them */
 };
 
 struct allocation {
@@ -20,6 +27,8 @@ struct allocation {
     const struct sim_device **chosen;
     uint32_t count;
     uint32_t steps;
+    struct choice *choices; /* of the requests that have some, in their order */
+    uint32_t choice_count;
 };
 
 static bool selectors_match(struct sim *sim, const struct device_selector_list *selectors,
@@ -61,25 +70,137 @@ static bool is_tainted(const struct sim *sim, const struct sim_device *device,
     return false;
 }
 
-static bool device_suits(struct allocation *allocation, const struct device_request_exact *exact,
-                         const struct sim_device *device, uint32_t chosen_count)
+static bool is_admin(const struct device_request_exact *exact)
 {
-    struct sim *sim = allocation->sim;
-    if (device_use_count(sim, device->key) > 0 || !device_is_at_node(device, allocation->node) ||
-        is_tainted(sim, device, &exact->tolerations)) {
-        return false;
+    return exact->admin_access.is_set && exact->admin_access.value;
+}
+
+static bool is_all(const struct device_request_exact *exact)
+{
+    return str_eq_c(exact->allocation_mode, "All");
+}
+
+/* By class and selectors, whoever has it. */
+static bool device_matches(struct sim *sim, const struct device_request_exact *exact,
+                           const struct sim_device *device, const struct node *node)
+{
+    const struct sim_object *class = api_find(sim, KIND_DEVICE_CLASS, exact->device_class_name);
+    return device_is_at_node(device, node) && class != NULL &&
+           selectors_match(sim, &((const struct device_class *)class->value)->spec.selectors,
+                           device) &&
+           selectors_match(sim, &exact->selectors, device);
+}
+
+/* By its full name "domain/name"; one that a driver lists without a domain is of its own. */
+static const struct device_attribute *attribute_of(struct arena *arena,
+                                                   const struct sim_device *device, struct str name)
+{
+    const struct device_attribute_map *map = &device->device->attributes;
+    for (uint32_t i = 0; i < map->count; i++) {
+        struct str key = map->items[i].key;
+        if (str_find_char(key, '/') >= key.len) {
+            key = arena_format(arena, STR_FMT "/" STR_FMT, STR_ARG(device->slice->spec.driver),
+                               STR_ARG(key));
+        }
+        if (str_eq(key, name)) {
+            return &map->items[i];
+        }
     }
-    for (uint32_t i = 0; i < chosen_count; i++) {
-        if (allocation->chosen[i] == device) {
+    return NULL;
+}
+
+static bool attributes_equal(const struct device_attribute *a, const struct device_attribute *b)
+{
+    bool is_same_int = a->int_value.is_set == b->int_value.is_set &&
+                       (!a->int_value.is_set || a->int_value.value == b->int_value.value);
+    bool is_same_bool = a->bool_value.is_set == b->bool_value.is_set &&
+                        (!a->bool_value.is_set || a->bool_value.value == b->bool_value.value);
+    return is_same_int && is_same_bool && str_eq(a->string_value, b->string_value) &&
+           str_eq(a->version_value, b->version_value);
+}
+
+/* A constraint names requests, or of one with alternatives a single one. */
+static bool is_constrained(const struct device_constraint *constraint, const struct pick *pick)
+{
+    bool is_named = constraint->requests.count == 0;
+    for (uint32_t i = 0; i < constraint->requests.count; i++) {
+        struct str name = constraint->requests.items[i];
+        struct str owner = pick->request->name;
+        bool is_alternative =
+            pick->request->exactly == NULL && name.len == owner.len + 1 + pick->exact->name.len &&
+            str_eq(str_take(name, owner.len), owner) && str_ends_with(name, pick->exact->name);
+        is_named = is_named || str_eq(name, owner) || is_alternative;
+    }
+    return is_named;
+}
+
+static bool constraint_allows(const struct allocation *allocation, uint32_t at,
+                              const struct device_constraint *constraint,
+                              const struct sim_device *device)
+{
+    bool is_match = str_is_set(constraint->match_attribute);
+    struct str name = is_match ? constraint->match_attribute : constraint->distinct_attribute;
+    const struct pick *pick = &allocation->picks[at];
+    if (!is_constrained(constraint, pick)) {
+        return true;
+    }
+    const struct device_attribute *own = attribute_of(&allocation->sim->scratch, device, name);
+    for (uint32_t i = 0; i < at && own != NULL; i++) {
+        const struct pick *other = &allocation->picks[i];
+        if (other->claim != pick->claim || !is_constrained(constraint, other)) {
+            continue;
+        }
+        const struct device_attribute *its =
+            attribute_of(&allocation->sim->scratch, allocation->chosen[i], name);
+        if (its == NULL || attributes_equal(own, its) != is_match) {
             return false;
         }
     }
-    const struct sim_object *class = api_find(sim, KIND_DEVICE_CLASS, exact->device_class_name);
-    return class != NULL &&
-           selectors_match(sim, &((const struct device_class *)class->value)->spec.selectors,
-                           device) &&
-           selectors_match(sim, &exact->selectors, device) &&
-           device_counters_allow(sim, device, allocation->chosen, chosen_count);
+    return own != NULL;
+}
+
+static bool constraints_allow(const struct allocation *allocation, uint32_t at,
+                              const struct sim_device *device)
+{
+    const struct device_constraint_list *list =
+        &allocation->picks[at].claim->object->spec.devices.constraints;
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (!constraint_allows(allocation, at, &list->items[i], device)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Who looks on takes nothing, and may look at what somebody else uses. */
+static bool is_taken(const struct allocation *allocation, uint32_t at,
+                     const struct sim_device *device)
+{
+    bool only_looks = is_admin(allocation->picks[at].exact);
+    for (uint32_t i = 0; i < at; i++) {
+        const struct pick *other = &allocation->picks[i];
+        bool is_same_request = other->request == allocation->picks[at].request &&
+                               other->claim == allocation->picks[at].claim;
+        if (allocation->chosen[i] == device &&
+            (is_same_request || (!only_looks && !is_admin(other->exact)))) {
+            return true;
+        }
+    }
+    return !only_looks && device_use_count(allocation->sim, device->key) > 0;
+}
+
+static bool device_suits(struct allocation *allocation, uint32_t at,
+                         const struct sim_device *device)
+{
+    const struct pick *pick = &allocation->picks[at];
+    if ((pick->only != NULL && pick->only != device) || is_taken(allocation, at, device) ||
+        is_tainted(allocation->sim, device, &pick->exact->tolerations) ||
+        !device_matches(allocation->sim, pick->exact, device, allocation->node)) {
+        return false;
+    }
+    return (is_admin(pick->exact) ||
+            device_counters_allow(allocation->sim, device, allocation->chosen, at)) &&
+           constraints_allow(allocation, at, device);
 }
 
 /* Equal picks in a row only look behind the one before: the order within a request says nothing. */
@@ -104,9 +225,7 @@ static bool choose(struct allocation *allocation)
         if (is_fresh) {
             next[at] = first_candidate(allocation, at, list);
         }
-        const struct device_request_exact *exact = allocation->picks[at].request->exactly;
-        while (next[at] < list->count &&
-               !device_suits(allocation, exact, &list->items[next[at]], at)) {
+        while (next[at] < list->count && !device_suits(allocation, at, &list->items[next[at]])) {
             next[at]++;
         }
         if (++allocation->steps > ALLOCATION_STEPS_MAX) {
@@ -129,33 +248,77 @@ static int64_t request_count(const struct device_request_exact *exact)
 }
 
 /* Whether the simulator knows what is asked. */
-static bool request_is_known(const struct device_request *request)
+static bool request_is_known(const struct device_request_exact *exact)
 {
-    const struct device_request_exact *exact = request->exactly;
-    bool is_counted = exact != NULL && (!str_is_set(exact->allocation_mode) ||
-                                        str_eq_c(exact->allocation_mode, "ExactCount"));
-    return is_counted && !(exact->admin_access.is_set && exact->admin_access.value) &&
-           (exact->capacity == NULL || exact->capacity->requests.count == 0) &&
-           request_count(exact) > 0 && request_count(exact) <= CLAIM_DEVICES_MAX;
+    bool has_mode = !str_is_set(exact->allocation_mode) ||
+                    str_eq_c(exact->allocation_mode, "ExactCount") || is_all(exact);
+    return has_mode && (exact->capacity == NULL || exact->capacity->requests.count == 0) &&
+           (is_all(exact) ||
+            (request_count(exact) > 0 && request_count(exact) <= CLAIM_DEVICES_MAX));
 }
 
-static bool collect_picks(struct allocation *allocation, struct pod_claim *claim)
+/* All devices of that kind that the node has; none is too few. */
+static bool collect_all(struct allocation *allocation, struct pick pick)
 {
-    const struct device_claim *devices = &claim->object->spec.devices;
-    if (devices->constraints.count > 0) {
-        return false;
-    }
-    for (uint32_t i = 0; i < devices->requests.count; i++) {
-        const struct device_request *request = &devices->requests.items[i];
-        if (!request_is_known(request)) {
+    const struct device_list_cache *list = devices_list(allocation->sim);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (!device_matches(allocation->sim, pick.exact, &list->items[i], allocation->node)) {
+            continue;
+        }
+        if (count++ == CLAIM_DEVICES_MAX) {
             return false;
         }
-        for (int64_t n = 0; n < request_count(request->exactly); n++) {
-            allocation->picks[allocation->count++] =
-                (struct pick){.claim = claim, .request = request};
+        pick.only = &list->items[i];
+        allocation->picks[allocation->count++] = pick;
+    }
+    return count > 0;
+}
+
+/* The request itself, or the alternative of it whose turn it is. */
+static const struct device_request_exact *
+exact_of(struct allocation *allocation, const struct device_request *request, uint32_t *choice)
+{
+    if (request->exactly != NULL) {
+        return request->exactly;
+    }
+    struct choice *mine = &allocation->choices[(*choice)++];
+    mine->count = request->first_available.count;
+    return mine->at < mine->count ? &request->first_available.items[mine->at] : NULL;
+}
+
+static bool collect_picks(struct allocation *allocation, struct pod_claim *claim, uint32_t *choice)
+{
+    const struct device_claim *devices = &claim->object->spec.devices;
+    bool is_known = true;
+    for (uint32_t i = 0; i < devices->requests.count; i++) {
+        const struct device_request *request = &devices->requests.items[i];
+        struct pick pick = {.claim = claim, .request = request};
+        pick.exact = exact_of(allocation, request, choice);
+        if (pick.exact == NULL || !request_is_known(pick.exact)) {
+            is_known = false; /* an alternative behind it may be known */
+        } else if (is_all(pick.exact)) {
+            is_known = collect_all(allocation, pick) && is_known;
+        } else {
+            for (int64_t n = 0; n < request_count(pick.exact); n++) {
+                allocation->picks[allocation->count++] = pick;
+            }
         }
     }
-    return true;
+    return is_known;
+}
+
+/* The next combination of alternatives, the last request's first; false: there is none. */
+static bool next_combination(struct allocation *allocation)
+{
+    for (uint32_t i = allocation->choice_count; i > 0; i--) {
+        struct choice *choice = &allocation->choices[i - 1];
+        if (++choice->at < choice->count) {
+            return true;
+        }
+        choice->at = 0;
+    }
+    return false;
 }
 
 static uint32_t count_room(const struct placement *placement)
@@ -172,12 +335,40 @@ static void write_results(struct allocation *allocation)
     for (uint32_t i = 0; i < allocation->count; i++) {
         const struct pick *pick = &allocation->picks[i];
         const struct sim_device *device = allocation->chosen[i];
+        struct str name = pick->request->name;
+        if (pick->request->exactly == NULL) {
+            name = arena_format(&allocation->sim->scratch, STR_FMT "/" STR_FMT, STR_ARG(name),
+                                STR_ARG(pick->exact->name));
+        }
         pick->claim->results[pick->claim->result_count++] =
-            (struct allocation_result){.request = pick->request->name,
+            (struct allocation_result){.request = name,
                                        .driver = device->slice->spec.driver,
                                        .pool = device->slice->spec.pool.name,
-                                       .device = device->device->name};
+                                       .device = device->device->name,
+                                       .admin_access = pick->exact->admin_access,
+                                       .tolerations = pick->exact->tolerations};
     }
+}
+
+/* With the alternatives whose turn it is. */
+static bool allocate_combination(struct allocation *allocation, struct placement *placement)
+{
+    uint32_t choice = 0;
+    bool is_known = true;
+    allocation->count = 0;
+    for (uint32_t i = 0; i < placement->claim_count; i++) {
+        if (!placement->claims[i].is_allocated) {
+            is_known = collect_picks(allocation, &placement->claims[i], &choice) && is_known;
+        }
+    }
+    return is_known && choose(allocation);
+}
+
+static bool is_reachable(const struct pod_claim *claim, const struct node *node)
+{
+    return !claim->is_allocated ||
+           node_selector_matches(claim->object->status.allocation->node_selector,
+                                 &node->meta.labels, node->meta.name);
 }
 
 bool devices_allocate(struct sim *sim, struct placement *placement, const struct node *node)
@@ -190,23 +381,24 @@ bool devices_allocate(struct sim *sim, struct placement *placement, const struct
     uint32_t room = count_room(placement);
     allocation.picks = ARENA_ARRAY(&sim->scratch, struct pick, room);
     allocation.chosen = ARENA_ARRAY(&sim->scratch, const struct sim_device *, room);
+    allocation.choices = ARENA_ARRAY(&sim->scratch, struct choice, room);
     for (uint32_t i = 0; i < placement->claim_count; i++) {
         struct pod_claim *claim = &placement->claims[i];
         claim->result_count = 0;
         claim->results = ARENA_ARRAY(&sim->scratch, struct allocation_result, room);
-        const struct resource_claim *object = claim->object;
-        if (claim->is_allocated) {
-            if (!node_selector_matches(object->status.allocation->node_selector, &node->meta.labels,
-                                       node->meta.name)) {
-                return false;
-            }
-        } else if (!collect_picks(&allocation, claim)) {
+        if (!is_reachable(claim, node)) {
             return false;
         }
+        const struct device_request_list *requests = &claim->object->spec.devices.requests;
+        for (uint32_t n = 0; n < requests->count && !claim->is_allocated; n++) {
+            allocation.choice_count += requests->items[n].exactly == NULL ? 1 : 0;
+        }
     }
-    if (!choose(&allocation)) {
-        return false;
-    }
-    write_results(&allocation);
-    return true;
+    do {
+        if (allocate_combination(&allocation, placement)) {
+            write_results(&allocation);
+            return true;
+        }
+    } while (allocation.steps <= ALLOCATION_STEPS_MAX && next_combination(&allocation));
+    return false;
 }
