@@ -5,29 +5,7 @@
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
-#include "tallyman/base/map.h"
-
-/* A write from its effect to its answer. The arena holds its texts. */
-struct pending_write {
-    uint64_t id;
-    UT_hash_handle hh;
-    struct pending_write *next; /* in its queue */
-    struct effect effect;
-    struct admission *admission;     /* in the arena, once it is sent */
-    struct status_content *status;   /* in the arena, once it is sent */
-    struct request_content *request; /* in the arena, once it is sent */
-    struct arena arena;
-    int64_t not_before_ms;
-    uint32_t tries;
-    bool is_job;
-};
-
-/* First in, first out. */
-struct write_queue {
-    struct pending_write *first;
-    struct pending_write **last;
-    uint32_t count;
-};
+#include "write_queue.h"
 
 enum { QUEUE_JOB, QUEUE_URGENT, QUEUE_OTHER, QUEUE_COUNT };
 
@@ -41,37 +19,12 @@ struct driver {
     struct pending_write *in_flight;
     uint32_t jobs_in_flight;
     uint32_t others_in_flight;
+    uint32_t status_retries; /* statuses that wait to be sent again */
     uint32_t others_allowed; /* adapts to the server's answers */
     uint64_t next_id;
     int64_t core_wake_ms;
     bool is_stepping;
 };
-
-static void queue_init(struct write_queue *queue)
-{
-    *queue = (struct write_queue){.last = &queue->first};
-}
-
-static void queue_push(struct write_queue *queue, struct pending_write *write)
-{
-    write->next = NULL;
-    *queue->last = write;
-    queue->last = &write->next;
-    queue->count++;
-}
-
-static struct pending_write *queue_pop(struct write_queue *queue)
-{
-    struct pending_write *write = queue->first;
-    if (write != NULL) {
-        queue->first = write->next;
-        queue->count--;
-        if (queue->first == NULL) {
-            queue->last = &queue->first;
-        }
-    }
-    return write;
-}
 
 struct driver *driver_new(struct core *core, const struct driver_ports *ports)
 {
@@ -316,11 +269,17 @@ static bool fill_content(struct driver *driver, struct pending_write *write)
     return true;
 }
 
+static bool is_status_retry(const struct pending_write *write)
+{
+    return write->effect.kind == EFFECT_WRITE_STATUS && write->tries > 0;
+}
+
 static void send(struct driver *driver, struct pending_write *write)
 {
     HASH_ADD(hh, driver->in_flight, id, sizeof(write->id), write);
     driver->jobs_in_flight += write->is_job ? 1 : 0;
     driver->others_in_flight += write->is_job ? 0 : 1;
+    driver->status_retries -= is_status_retry(write) ? 1 : 0;
     count_write(driver, &write->effect);
     struct driver_write out = {.id = write->id,
                                .effect = &write->effect,
@@ -343,11 +302,32 @@ static struct pending_write *next_write(struct driver *driver)
     return write != NULL ? write : queue_pop(&driver->queues[QUEUE_OTHER]);
 }
 
+/* An older status of the same object is on its way or to be sent again: were both out, the older
+ * might arrive last, and nothing would put it right. */
+static bool is_behind(const struct driver *driver, const struct pending_write *write)
+{
+    if (write->effect.kind != EFFECT_WRITE_STATUS) {
+        return false;
+    }
+    for (struct pending_write *older = driver->in_flight; older != NULL; older = older->hh.next) {
+        if (write_is_same_status(older, write)) {
+            return true;
+        }
+    }
+    return driver->status_retries > 0 && (queue_has_older(&driver->delayed, write) ||
+                                          queue_has_older(&driver->queues[QUEUE_OTHER], write));
+}
+
 static void pump(struct driver *driver)
 {
     struct pending_write *write;
     while ((write = next_write(driver)) != NULL) {
         bool is_first_try = write->tries == 0;
+        if (is_first_try && is_behind(driver, write)) {
+            write->not_before_ms = driver->ports.now_ms(driver->ports.ctx) + STATUS_BEHIND_MS;
+            queue_push(&driver->delayed, write);
+            continue;
+        }
         if (is_first_try && !fill_content(driver, write)) {
             answer_core(driver, write, EFFECT_OK, NULL);
             write_free(write);
@@ -437,6 +417,7 @@ static bool tries_again(struct driver *driver, struct pending_write *write,
         return false;
     }
     driver->stats.retries++;
+    driver->status_retries += is_status_retry(write) ? 1 : 0;
     write->not_before_ms = driver->ports.now_ms(driver->ports.ctx) + retry_delay_ms(write, answer);
     queue_push(&driver->delayed, write);
     return true;

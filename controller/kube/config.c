@@ -171,6 +171,10 @@ static struct rc take_cluster(struct kube_config *config, const struct place *pl
     config->is_insecure = cluster->insecure_skip_tls_verify.value;
     TRY(read_pem(arena, place, "certificate-authority", cluster->certificate_authority_data,
                  cluster->certificate_authority, &config->ca_pem, err));
+    if (str_is_empty(cluster->certificate_authority_data) && str_is_set(config->ca_pem)) {
+        config->ca_file =
+            arena_copy_str(arena, resolve_path(arena, place->file, cluster->certificate_authority));
+    }
     if (config->is_insecure && str_is_set(config->ca_pem)) {
         return place_fail(place, "insecure-skip-tls-verify",
                           "can't be true beside a certificate-authority; remove one of them", err);
@@ -313,6 +317,7 @@ static struct rc take_account(struct kube_config *config, const struct kube_conf
     config->token_file = arena_format(arena, STR_FMT "/token", STR_ARG(directory));
     struct str file = arena_format(arena, STR_FMT "/ca.crt", STR_ARG(directory));
     TRY(kube_file_read(arena, file, KUBE_CONFIG_FILE_MAX_BYTES, &config->ca_pem, err));
+    config->ca_file = file;
     struct str name = STR_NONE;
     file = arena_format(arena, STR_FMT "/namespace", STR_ARG(directory));
     struct rc rc = kube_file_read(arena, file, KUBE_CONFIG_FILE_MAX_BYTES, &name, NULL);

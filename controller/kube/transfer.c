@@ -215,9 +215,10 @@ static void transfer_set_tls(struct kube_transfer *transfer,
         SET(transfer, CURLOPT_SSL_VERIFYPEER, 0L);
         SET(transfer, CURLOPT_SSL_VERIFYHOST, 0L);
     }
-    if (str_is_set(config->ca_pem)) {
+    struct str ca_pem = authority_pem(&transfer->transport->authority, config);
+    if (str_is_set(ca_pem)) {
         /* That authority alone: the system's are left out. */
-        struct curl_blob ca = blob_of(config->ca_pem);
+        struct curl_blob ca = blob_of(ca_pem);
         SET(transfer, CURLOPT_CAPATH, NULL);
         SET(transfer, CURLOPT_CAINFO, NULL);
         SET(transfer, CURLOPT_CAINFO_BLOB, &ca);

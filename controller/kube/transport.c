@@ -237,6 +237,7 @@ static void transport_free(struct kube_transport *transport)
     void *ctx = transport->closed_ctx;
     curl_slist_free_all(transport->connect_to);
     mem_free(transport->metrics.requests);
+    authority_deinit(&transport->authority);
     mem_free(transport->base_url);
     mem_free(transport->user_agent);
     mem_free(transport);

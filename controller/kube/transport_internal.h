@@ -4,6 +4,7 @@
 
 #include <sys/queue.h>
 
+#include "authority.h"
 #include "tallyman/base/limits.h"
 #include "tallyman/kube/auth.h"
 #include "tallyman/kube/curl_loop.h"
@@ -55,6 +56,7 @@ struct kube_transport {
     uv_loop_t *loop;
     const struct kube_config *config;
     struct kube_auth *auth;
+    struct kube_authority authority;
     struct curl_loop request_lane;
     struct curl_loop stream_lane;
     struct transfer_list queued;

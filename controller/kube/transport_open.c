@@ -123,6 +123,7 @@ static struct rc transport_init(struct kube_transport *transport,
 
 static void transport_discard(struct kube_transport *transport)
 {
+    authority_deinit(&transport->authority);
     curl_slist_free_all(transport->connect_to);
     mem_free(transport->base_url);
     mem_free(transport->user_agent);
@@ -145,6 +146,7 @@ struct rc kube_transport_open(const struct kube_client_options *options,
     transport->random = options->seed;
     transport->connect_timeout_ms =
         or_default(options->connect_timeout_ms, KUBE_CONNECT_TIMEOUT_MS);
+    authority_init(&transport->authority);
     TAILQ_INIT(&transport->queued);
     TAILQ_INIT(&transport->active);
     TAILQ_INIT(&transport->ending);

@@ -38,7 +38,8 @@ struct kube_config {
     struct str server; /* "https://host:port/prefix", no slash at its end */
     struct str namespace_name;
 
-    struct str ca_pem; /* the bundle itself; absent: the system's */
+    struct str ca_pem;  /* the bundle itself; absent: the system's */
+    struct str ca_file; /* where it was read; read again when it changes; absent: it is fixed */
     struct str tls_server_name;
     bool is_insecure; /* insecure-skip-tls-verify */
     struct str proxy_url;

@@ -98,3 +98,22 @@ async def test_garbage_instead_of_tls(bench):
     await client.expect(re.compile("^trouble Job .*can't reach https://"))
     assert server.queue.empty() or (await server.next()).path != JOBS
     await client.quit()
+
+
+async def test_an_authority_that_is_exchanged_while_it_runs(bench):
+    """The file has a new authority; before, the server with the new certificate is a stranger."""
+    with open(bench.certificates.path("stranger.crt"), encoding="ascii") as file:
+        stranger = file.read()
+    with open(bench.certificates.path("ca.crt"), encoding="ascii") as file:
+        authority = file.read()
+    path = bench.write("authority.crt", stranger)
+    server, client = await tried(bench, "server", {"certificate-authority": path})
+    await client.expect(re.compile("^patch retry code=0 maybe=0 .*certificate"))
+    bench.write("authority.crt", "half of it, as it is being written")
+    client.tell("patch Job ns a {}")
+    await client.expect(re.compile("^patch retry code=0 maybe=0 .*certificate"))
+    bench.write("authority.crt", authority)
+    client.tell("patch Job ns a {}")
+    await (await server.next(JOB)).answer(200, "{}")
+    await client.expect(re.compile("^patch done"))
+    await client.quit()

@@ -1,0 +1,36 @@
+/* write_queue.h - writes between the core's wish and their answer. Private to the driver. */
+#pragma once
+
+#include "tallyman/base/map.h"
+#include "tallyman/driver/driver.h"
+
+/* A write from its effect to its answer. The arena holds its texts. */
+struct pending_write {
+    uint64_t id;
+    UT_hash_handle hh;
+    struct pending_write *next; /* in its queue */
+    struct effect effect;
+    struct admission *admission;     /* in the arena, once it is sent */
+    struct status_content *status;   /* in the arena, once it is sent */
+    struct request_content *request; /* in the arena, once it is sent */
+    struct arena arena;
+    int64_t not_before_ms;
+    uint32_t tries;
+    bool is_job;
+};
+
+/* First in, first out. */
+struct write_queue {
+    struct pending_write *first;
+    struct pending_write **last;
+    uint32_t count;
+};
+
+void queue_init(struct write_queue *queue);
+void queue_push(struct write_queue *queue, struct pending_write *write);
+/* NULL: it is empty. */
+struct pending_write *queue_pop(struct write_queue *queue);
+/* Whether a status of the same object that has been sent before waits in it. */
+bool queue_has_older(const struct write_queue *queue, const struct pending_write *status);
+/* Both are a status of one object. */
+bool write_is_same_status(const struct pending_write *a, const struct pending_write *b);

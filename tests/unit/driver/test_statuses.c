@@ -1,0 +1,126 @@
+/* Statuses of one object go out one after the other, whatever becomes of their answers: of two that
+ * are on their way the older might arrive last, and stay. */
+#include "support/check.h"
+#include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
+#include "tallyman/driver/driver.h"
+
+#define OUT_MAX 16
+
+struct world {
+    struct core *core;
+    struct driver *driver;
+    int64_t now_ms;
+    uint64_t out[OUT_MAX]; /* ids of statuses of queue q, in the order of sending */
+    int count;
+};
+
+static int64_t port_now(void *ctx)
+{
+    return ((struct world *)ctx)->now_ms;
+}
+
+static void port_wake(void *ctx, int64_t at_ms)
+{
+    (void)ctx;
+    (void)at_ms;
+}
+
+static void port_write(void *ctx, const struct driver_write *write)
+{
+    struct world *world = ctx;
+    if (write->effect->kind == EFFECT_WRITE_STATUS && write->effect->object_kind == KIND_QUEUE) {
+        assert_true(world->count < OUT_MAX);
+        world->out[world->count++] = write->id;
+    }
+}
+
+static void tell_queue(struct world *world, int64_t generation)
+{
+    struct label_selector everybody = {.match_labels = {NULL, 0}};
+    struct queue queue = {.meta = {.name = STR("q"),
+                                   .uid = STR("u-q"),
+                                   .resource_version = STR("1"),
+                                   .generation = {true, generation}},
+                          .spec = {.namespace_selector = &everybody}};
+    struct object object = {.kind = KIND_QUEUE, .value = &queue.meta};
+    driver_object(world->driver, &object);
+}
+
+static void wait_ms(struct world *world, int64_t ms)
+{
+    for (int64_t end = world->now_ms + ms; world->now_ms < end; world->now_ms += 100) {
+        driver_tick(world->driver);
+    }
+}
+
+static void answer(struct world *world, int which, enum write_outcome outcome)
+{
+    struct driver_answer result = {.outcome = outcome, .message = STR("no answer in time")};
+    driver_write_done(world->driver, world->out[which], &result);
+}
+
+static int setup(void **state)
+{
+    struct world *world = MEM_NEW(struct world);
+    struct driver_ports ports = {
+        .ctx = world, .now_ms = port_now, .wake_at = port_wake, .write = port_write};
+    world->now_ms = INT64_C(1796040000000);
+    world->core = core_new(&(struct core_options){.stuck_node_ms = 0});
+    world->driver = driver_new(world->core, &ports);
+    tell_queue(world, 1);
+    for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
+        driver_synced(world->driver, (enum object_kind)kind, false);
+    }
+    wait_ms(world, 2 * STATUS_INTERVAL_MS);
+    *state = world;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *world = *state;
+    driver_free(world->driver);
+    core_free(world->core);
+    mem_free(world);
+    return 0;
+}
+
+static void newer_status_waits_for_the_answer_to_the_older(void **state)
+{
+    struct world *world = *state;
+    check_i64(world->count, 1);
+    tell_queue(world, 2);
+    wait_ms(world, 3 * STATUS_INTERVAL_MS);
+    check_i64(world->count, 1);
+    answer(world, 0, WRITE_OK);
+    wait_ms(world, 2 * STATUS_BEHIND_MS);
+    check_i64(world->count, 2);
+}
+
+static void newer_status_waits_for_an_older_one_that_is_sent_again(void **state)
+{
+    struct world *world = *state;
+    tell_queue(world, 2);
+    answer(world, 0, WRITE_RETRY);
+    check_i64(world->count, 1);
+    wait_ms(world, WRITE_RETRY_BASE_MS + 200);
+    check_i64(world->count, 2);
+    assert_true(world->out[1] == world->out[0]);
+    wait_ms(world, 3 * STATUS_INTERVAL_MS);
+    check_i64(world->count, 2);
+    answer(world, 1, WRITE_OK);
+    wait_ms(world, 2 * STATUS_BEHIND_MS);
+    check_i64(world->count, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(newer_status_waits_for_the_answer_to_the_older, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(newer_status_waits_for_an_older_one_that_is_sent_again,
+                                        setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
