@@ -38,5 +38,13 @@ void report_metrics(void);
 void watch_kind(const char *name, const char *selector);
 void run_line(char *line); /* ends the program on a line that it can't carry out */
 void quit(void);
+
+/* wire_lease.c: a Lease, and who may read what. */
+void lease_open(const char *identity, const char *lease_ms);
+void lease_report(void);
+void lease_close(void);
+void access_review(const char *token, const char *path);
+void access_close(void); /* once the client is closed */
+
 /* Called when all is ready, where tests/torture has linked it: from then on calls fail. */
 extern void wire_begin(void) __attribute__((weak));

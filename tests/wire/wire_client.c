@@ -9,6 +9,7 @@
  *     get KIND NAMESPACE NAME   patch KIND NAMESPACE NAME BODY        apply KIND NAMESPACE NAME
  * BODY delete KIND NAMESPACE NAME UID    event NAMESPACE NAME JOB UID
  *     flood COUNT KIND NAMESPACE NAME   cancel (the last request)      quit
+ *     lease IDENTITY MILLISECONDS       held      unlease (before quit)      review TOKEN PATH
  *
  * NAMESPACE is - for a cluster-wide kind. It ends by itself when told to quit or when its input
  * ends; its exit status is 0 then. Numbers: idle-ms, initial-ms, watch-ms, retry-base-ms,

@@ -46,6 +46,7 @@ static void on_group(void *ctx, const struct kube_group_versions *versions, stru
 static void on_client_closed(void *ctx)
 {
     (void)ctx;
+    access_close();
     printf("closed\n");
 }
 
@@ -215,6 +216,32 @@ static void do_cancel(char *const *words, uint32_t count)
     }
 }
 
+static void do_lease(char *const *words, uint32_t count)
+{
+    (void)count;
+    lease_open(words[1], words[2]);
+}
+
+static void do_held(char *const *words, uint32_t count)
+{
+    (void)words;
+    (void)count;
+    lease_report();
+}
+
+static void do_unlease(char *const *words, uint32_t count)
+{
+    (void)words;
+    (void)count;
+    lease_close();
+}
+
+static void do_review(char *const *words, uint32_t count)
+{
+    (void)count;
+    access_review(words[1], words[2]);
+}
+
 static void do_quit(char *const *words, uint32_t count)
 {
     (void)words;
@@ -231,7 +258,8 @@ static const struct {
     {"version", 1, do_version}, {"group", 2, do_group},     {"flood", 5, do_flood},
     {"cancel", 1, do_cancel},   {"quit", 1, do_quit},       {"patch", 5, do_patch},
     {"apply", 5, do_apply},     {"delete", 5, do_delete},   {"get", 4, do_get},
-    {"event", 5, do_event},
+    {"event", 5, do_event},     {"lease", 3, do_lease},     {"held", 1, do_held},
+    {"unlease", 1, do_unlease}, {"review", 3, do_review},
 };
 
 static bool run_command(char *const *words, uint32_t count)

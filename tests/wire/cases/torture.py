@@ -172,3 +172,7 @@ async def test_each_call_fails_once(bench):
 async def test_each_call_fails_once_under_tls(bench):
     if os.environ.get("TORTURE"):
         await torture(bench, True)
+
+
+if os.environ.get("TORTURE"):
+    test_each_call_fails_once.timeout_s = test_each_call_fails_once_under_tls.timeout_s = 4 * 3600
