@@ -1,0 +1,110 @@
+/* What is counted and remembered of a gang, over more than one of its lives, and how often it is
+ * written. */
+#include <string.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+
+#define MAX_RUNTIME "tallyman.dev/max-runtime"
+
+static const struct admission_status *status_of(struct scenario *s, const char *job)
+{
+    const struct admission *admission = scenario_object(s, KIND_ADMISSION, job);
+    return &admission->status;
+}
+
+static void annotation_goes(struct scenario *s, const char *job, const char *key)
+{
+    struct string_map *map = &scenario_job(s, job)->meta.annotations;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < map->count; i++) {
+        if (!str_eq_c(map->items[i].key, key)) {
+            map->items[kept++] = map->items[i];
+        }
+    }
+    assert_int_equal(kept + 1, map->count);
+    map->count = kept;
+    object_changed(s, KIND_JOB, job);
+}
+
+static void a_bound_that_is_withdrawn_while_waiting_isnt_set(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n", "cpu=16");
+    given_queue(s, "q", "cpu=4");
+    given_job(s, "holder", "q", "pods=4 cpu=1 created=0");
+    given_job(s, "a", "q", "pods=1 cpu=1 max-runtime=90m created=1");
+    given_job(s, "b", "q", "pods=1 cpu=1 max-runtime=90m created=2");
+    scenario_start(s);
+    annotation_goes(s, "a", MAX_RUNTIME);
+    job_finishes(s, "holder");
+    assert_false(scenario_job(s, "a")->spec.active_deadline_seconds.is_set);
+    check_i64(scenario_job(s, "b")->spec.active_deadline_seconds.value, 5400);
+}
+
+static void preempt_once(struct scenario *s, const char *high)
+{
+    given_job(s, high, "q", "pods=4 cpu=1 priority=high");
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    gang_stops(s, "low");
+    expect_state(s, high, "Admitted");
+    gang_starts(s, high, "n n n n");
+    at(s, scenario_now_ms(s) + 20000);
+}
+
+/* Each of its lives is counted from nothing, each of its stops once. */
+static void a_gang_that_is_stopped_twice_is_counted_twice(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n", "cpu=4");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "low", "q", "pods=4 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "low", "n n n n");
+    at(s, 20000);
+    check_str(status_of(s, "low")->pods, "4/4");
+    preempt_once(s, "first");
+    check_i64(status_of(s, "low")->evictions.value, 1);
+    job_finishes(s, "first");
+    expect_state(s, "low", "Admitted");
+    check_str(status_of(s, "low")->pods, "0/4");
+    gang_starts(s, "low", "n n n n");
+    at(s, scenario_now_ms(s) + 20000);
+    check_str(status_of(s, "low")->pods, "4/4");
+    preempt_once(s, "second");
+    check_i64(status_of(s, "low")->evictions.value, 2);
+}
+
+/* A queue whose Jobs come and go all the time has its status written now and then. */
+static void a_busy_queues_status_is_written_now_and_then(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n", "cpu=16");
+    given_queue(s, "q", "cpu=4");
+    scenario_start(s);
+    at(s, 60000);
+    (void)counts_take(s);
+    for (int i = 0; i < 100; i++) {
+        given_job(s, "a", "q", "pods=1 cpu=1");
+        at(s, scenario_now_ms(s) + 200);
+        job_finishes(s, "a");
+        object_gone(s, KIND_JOB, "a");
+        at(s, scenario_now_ms(s) + 200);
+    }
+    assert_in_range(counts_take(s).status_writes, 2, 22); /* one in 2 s, for 40 s */
+    at(s, scenario_now_ms(s) + 60000);
+    const struct queue *queue = scenario_object(s, KIND_QUEUE, "q");
+    check_i64(queue->status.admitted.value, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(a_bound_that_is_withdrawn_while_waiting_isnt_set),
+        scenario_test(a_gang_that_is_stopped_twice_is_counted_twice),
+        scenario_test(a_busy_queues_status_is_written_now_and_then),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* What a running gang tolerates for a time, what its flavor tolerates for it, and which ailing
+ * devices a flavor's status lists and forgets. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+
+#define CLASS  "gpu.example.com"
+#define MINUTE INT64_C(60000)
+#define DAY    INT64_C(86400000)
+
+/* The scenario begins at 2026-11-30T12:00:00Z. */
+static void node_is_tainted(struct scenario *s, const char *taint)
+{
+    char json[600];
+    (void)snprintf(json, sizeof(json),
+                   "{\"metadata\":{\"name\":\"n1\",\"labels\":{\"kubernetes.io/hostname\":\"n1\"}},"
+                   "\"spec\":{\"taints\":[%s]},\"status\":{\"allocatable\":{\"cpu\":\"8\","
+                   "\"memory\":\"8Gi\",\"pods\":\"20\"},\"conditions\":[{\"type\":\"Ready\","
+                   "\"status\":\"True\"}]}}",
+                   taint);
+    given_json(s, KIND_NODE, json);
+}
+
+#define TAINT "{\"key\":\"repair\",\"effect\":\"NoExecute\",\"timeAdded\":\"2026-11-30T12:01:00Z\"}"
+#define POD                                                                                        \
+    "{\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"main\",\"resources\":{\"requests\":" \
+    "{\"cpu\":\"1\"}}}],\"tolerations\":[%s]}"
+
+static void given_running(struct scenario *s, const char *tolerations)
+{
+    char spec[500];
+    (void)snprintf(spec, sizeof(spec), POD, tolerations);
+    node_is_tainted(s, "");
+    given_queue(s, "q", "cpu=8");
+    given_job_spec(s, "a", "q", "pods=2", spec);
+    scenario_start(s);
+    gang_starts(s, "a", "n1 n1");
+    expect_state(s, "a", "Running");
+    at(s, MINUTE);
+    node_is_tainted(s, TAINT);
+}
+
+#define FIVE_MINUTES                                                                               \
+    "{\"key\":\"repair\",\"operator\":\"Exists\",\"effect\":\"NoExecute\",\"tolerationSeconds\":"  \
+    "300}"
+
+static void a_node_taint_tolerated_for_a_time_stops_it_then(void **state)
+{
+    struct scenario *s = *state;
+    given_running(s, FIVE_MINUTES);
+    expect_state(s, "a", "Running");
+    at(s, 6 * MINUTE - 1000);
+    expect_state(s, "a", "Running");
+    at(s, 6 * MINUTE);
+    expect_state(s, "a", "Suspending WaitingForTermination");
+}
+
+static void a_node_taint_that_goes_in_time_stops_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_running(s, FIVE_MINUTES);
+    at(s, 4 * MINUTE);
+    node_is_tainted(s, "");
+    at(s, 60 * MINUTE);
+    expect_state(s, "a", "Running");
+}
+
+/* Of two tolerations the one without an end counts, wherever it stands. */
+static void a_toleration_without_an_end_is_for_ever(void **state)
+{
+    struct scenario *s = *state;
+    given_running(s, FIVE_MINUTES ",{\"key\":\"other\",\"operator\":\"Exists\"},"
+                                  "{\"operator\":\"Exists\"}");
+    at(s, 600 * MINUTE);
+    expect_state(s, "a", "Running");
+}
+
+static void what_its_flavor_tolerates_is_tolerated(void **state)
+{
+    struct scenario *s = *state;
+    given_flavor(s, "default", "toleration=repair");
+    given_running(s, "");
+    at(s, 600 * MINUTE);
+    expect_state(s, "a", "Running");
+}
+
+static void a_taint_that_nobody_tolerates_stops_it_at_once(void **state)
+{
+    struct scenario *s = *state;
+    given_running(s, "{\"key\":\"other\",\"operator\":\"Exists\"}");
+    expect_state(s, "a", "Suspending WaitingForTermination");
+}
+
+/* -- devices ------------------------------------------------------------------------------------
+ */
+
+#define BROKEN ",\"taints\":[{\"key\":\"broken\",\"effect\":\"NoSchedule\"}]"
+
+static void given_slice(struct scenario *s, const char *devices)
+{
+    char json[700];
+    (void)snprintf(json, sizeof(json),
+                   "{\"metadata\":{\"name\":\"n1-slice\"},\"spec\":{\"driver\":\"gpu.example.com\","
+                   "\"nodeName\":\"n1\",\"pool\":{\"name\":\"n1\",\"generation\":1,"
+                   "\"resourceSliceCount\":1},\"devices\":[%s]}}",
+                   devices);
+    given_json(s, KIND_RESOURCE_SLICE, json);
+}
+
+static const struct flavor_device_list *ailing(struct scenario *s)
+{
+    const struct resource_flavor *flavor = scenario_object(s, KIND_RESOURCE_FLAVOR, "default");
+    return &flavor->status.devices;
+}
+
+static void given_devices_in_repair(struct scenario *s)
+{
+    given_json(s, KIND_RESOURCE_FLAVOR,
+               "{\"metadata\":{\"name\":\"default\"},\"spec\":{\"health\":{\"quarantine\":\"10m\"}}"
+               "}");
+    given_node(s, "n1", "cpu=16");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_queue(s, "q", "gpu.example.com=8");
+    scenario_start(s);
+    given_slice(s, "{\"name\":\"g2\"" BROKEN "},{\"name\":\"g0\"},{\"name\":\"g1\"" BROKEN "}");
+    at(s, MINUTE);
+}
+
+static void ailing_devices_are_listed_by_name(void **state)
+{
+    struct scenario *s = *state;
+    given_devices_in_repair(s);
+    assert_int_equal(ailing(s)->count, 2);
+    check_str(ailing(s)->items[0].name, "gpu.example.com/n1/g1");
+    check_str(ailing(s)->items[1].name, "gpu.example.com/n1/g2");
+}
+
+/* A driver that restarts lists nothing for a while: what was broken is still known as broken. One
+ * that is away for good is forgotten. */
+static void a_device_that_is_gone_is_remembered_for_a_while(void **state)
+{
+    struct scenario *s = *state;
+    given_devices_in_repair(s);
+    object_gone(s, KIND_RESOURCE_SLICE, "n1-slice");
+    at(s, 2 * MINUTE);
+    assert_int_equal(ailing(s)->count, 2);
+    at(s, 30 * DAY);
+    assert_int_equal(ailing(s)->count, 0);
+}
+
+/* -- flavors ------------------------------------------------------------------------------------
+ */
+
+static void a_flavor_that_is_deleted_is_missed_until_it_is_back(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16 label=pool:a");
+    given_flavor(s, "fast", "label=pool:a");
+    given_queue(s, "q", "flavor=fast cpu=4");
+    given_job(s, "runs", "q", "pods=2 cpu=1 created=0");
+    scenario_start(s);
+    expect_state(s, "runs", "Admitted");
+    object_gone(s, KIND_RESOURCE_FLAVOR, "fast");
+    given_job(s, "waits", "q", "pods=2 cpu=1 created=1");
+    expect_state(s, "waits", "Pending MissingReference");
+    expect_state(s, "runs", "Admitted"); /* what holds it goes on holding it */
+    expect_used(s, "q", "cpu=2");
+    given_flavor(s, "fast", "label=pool:a");
+    expect_state(s, "waits", "Admitted");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(a_node_taint_tolerated_for_a_time_stops_it_then),
+        scenario_test(a_node_taint_that_goes_in_time_stops_nobody),
+        scenario_test(a_toleration_without_an_end_is_for_ever),
+        scenario_test(what_its_flavor_tolerates_is_tolerated),
+        scenario_test(a_taint_that_nobody_tolerates_stops_it_at_once),
+        scenario_test(ailing_devices_are_listed_by_name),
+        scenario_test(a_device_that_is_gone_is_remembered_for_a_while),
+        scenario_test(a_flavor_that_is_deleted_is_missed_until_it_is_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
