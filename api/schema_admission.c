@@ -195,6 +195,7 @@ static const struct field admission_record_fields[] = {
     F_INT(admission_record, priority, "priority"),
     F_OBJECT_LIST(admission_record, pod_sets, "podSets", record_pod_set),
     F_STRING(admission_record, request, "request"),
+    F_INT(admission_record, turn, "turn"),
     F_OBJECT_MAP(admission_record, topology, "topology", record_domain),
     F_OBJECT_PTR(admission_record, restore, "restore", record_restore),
 };

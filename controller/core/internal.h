@@ -290,9 +290,10 @@ struct reserve_request {
     uint32_t set_count;
     const struct claim_charge *claims;
     uint32_t claim_count;
+    struct opt_int turn; /* of a record; unset: behind all that hold the claims now */
 };
 
-/* The gang's place among those that hold the same claim is by its admitted_ms. */
+/* The gang's place among those that hold the same claim is by its turn, then by its admitted_ms. */
 void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_request *request);
 void ledger_resize(struct core *core, struct gang *gang, struct reserved_set *set, int64_t count);
 void ledger_release(struct core *core, struct gang *gang);

@@ -81,6 +81,32 @@ static void hold_pay(struct core *core, struct claim_hold *hold, int64_t sign)
     }
 }
 
+static int hold_compare(const struct claim_hold *a, const struct claim_hold *b)
+{
+    uint32_t turn_a = a->gang->reservation->turn;
+    uint32_t turn_b = b->gang->reservation->turn;
+    return turn_a != turn_b ? (turn_a < turn_b ? -1 : 1) : gang_compare_admitted(a->gang, b->gang);
+}
+
+/* Behind all that hold one of the claims. Times don't tell: records keep whole seconds. */
+static uint32_t turn_of(const struct core *core, const struct reserve_request *request)
+{
+    if (request->turn.is_set) {
+        int64_t turn = request->turn.value;
+        return turn < 0 ? 0 : turn < UINT32_MAX ? (uint32_t)turn : UINT32_MAX;
+    }
+    uint32_t turn = 0;
+    for (uint32_t i = 0; i < request->claim_count; i++) {
+        const struct held_claim *held = held_find(core, request->claims[i].key);
+        const struct claim_hold *hold = held == NULL ? NULL : held->holders;
+        for (; hold != NULL; hold = hold->next_holder) {
+            uint32_t theirs = hold->gang->reservation->turn;
+            turn = theirs >= turn && theirs < UINT32_MAX ? theirs + 1 : turn;
+        }
+    }
+    return turn;
+}
+
 static void hold_join(struct core *core, struct claim_hold *hold)
 {
     struct held_claim *held = held_find(core, hold->key);
@@ -91,7 +117,7 @@ static void hold_join(struct core *core, struct claim_hold *hold)
     }
     struct claim_hold *payer = held->holders;
     struct claim_hold **link = &held->holders;
-    while (*link != NULL && gang_compare_admitted((*link)->gang, hold->gang) < 0) {
+    while (*link != NULL && hold_compare(*link, hold) < 0) {
         link = &(*link)->next_holder;
     }
     hold->next_holder = *link;
@@ -201,6 +227,7 @@ void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_r
     reservation->set_count = request->set_count;
     reservation->claims = mem_zalloc((request->claim_count + 1) * sizeof(struct claim_hold));
     reservation->claim_count = request->claim_count;
+    reservation->turn = turn_of(core, request);
     gang->reservation = reservation;
     RB_INSERT(gang_holder_tree, &core->holders, gang);
     request->queue->admitted_count++;

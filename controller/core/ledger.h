@@ -49,4 +49,6 @@ struct reservation {
     uint32_t set_count;
     struct claim_hold *claims; /* owned array; each claim once, whichever sets name it */
     uint32_t claim_count;
+    uint32_t turn; /* among those that hold the same claims: later than all who held them when it
+                      came; kept in the record, so that a restart has the same one pay */
 };

@@ -96,6 +96,7 @@ struct str record_text(struct core *core, struct gang *gang, const struct evalua
         .at = {true, core->now_ms},
         .priority = {true, gang->priority},
         .pod_sets = {.items = sets, .count = shape->set_count},
+        .turn = {gang->reservation->turn > 0, gang->reservation->turn},
         .topology = record_domains(core, gang),
         .restore =
             shape->set_count > 1 ? NULL : restore_of(core, &shape->sets[0], &evaluation->sets[0])};

@@ -110,7 +110,8 @@ void gang_adopt(struct core *core, struct gang *gang, const struct admission_rec
 {
     shape_resolve(core, gang->shape);
     struct reserve_request request = {.queue = queue_get(core, record->queue),
-                                      .set_count = record->pod_sets.count};
+                                      .set_count = record->pod_sets.count,
+                                      .turn = {true, record->turn.value}};
     request.sets = ARENA_ARRAY(&core->scratch, struct reserved_set, request.set_count);
     for (uint32_t s = 0; s < request.set_count; s++) {
         adopt_set(core, gang, &record->pod_sets.items[s], &request.sets[s]);

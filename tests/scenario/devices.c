@@ -155,6 +155,32 @@ static void payer_of_a_shared_claim_moves_on(void **state)
     expect_used(s, "q2", "gpu.example.com=0");
 }
 
+/* Of two that are let go in one second the first pays, whatever their uids: the other's queue may
+ * not have the quota. The record says who came first, so that a restart knows. */
+static void first_of_one_second_pays(void **state)
+{
+    struct scenario *s = *state;
+    given_gpus(s, "n1", "g0");
+    given_claim(s, "c", CLASS, 1);
+    given_queue(s, "q1", "gpu.example.com=1");
+    given_queue(s, "q2", "cpu=0 gpu.example.com=0");
+    given_job(s, "second", "q2", "pods=1 cpu=1 claim=c"); /* the lower uid */
+    given_job(s, "first", "q1", "pods=1 claim=c");
+    expect_state(s, "first", "Admitted");
+    gang_starts(s, "first", "n1");
+    claim_allocated(s, "c", "n1/g0");
+    given_queue(s, "q2", "cpu=1 gpu.example.com=0");
+    expect_state(s, "second", "Admitted");
+    gang_starts(s, "second", "n1");
+    for (int i = 0; i < 3; i++) {
+        expect_used(s, "q1", "gpu.example.com=1");
+        expect_used(s, "q2", "gpu.example.com=0");
+        restart(s, i == 0 ? WITH_ADMISSIONS : WITHOUT_ADMISSIONS);
+    }
+    job_finishes(s, "first");
+    expect_used(s, "q2", "gpu.example.com=1");
+}
+
 /* Who shares a claim that another pays for asks for no device: a full quota is no reason to wait.
  */
 static void sharer_of_a_paid_claim_needs_no_quota(void **state)
@@ -448,6 +474,7 @@ int main(void)
         scenario_test(pinned_gang_is_promised_its_node_at_once),
         scenario_test(sixty_four_sharers_of_a_claim_are_charged_one),
         scenario_test(payer_of_a_shared_claim_moves_on),
+        scenario_test(first_of_one_second_pays),
         scenario_test(sharer_of_a_paid_claim_needs_no_quota),
         scenario_test(claim_of_the_same_name_elsewhere_is_another_claim),
         scenario_test(other_drivers_and_plugins_count_as_ever),

@@ -254,7 +254,8 @@ struct admission_record {
     struct opt_time at;
     struct opt_int priority;
     struct record_pod_set_list pod_sets;
-    struct str request; /* the ProvisioningRequest that its pods use; absent: none */
+    struct str request;  /* the ProvisioningRequest that its pods use; absent: none */
+    struct opt_int turn; /* among those that share its claims, see ledger.h; absent: 0 */
     struct record_domain_list topology; /* of each pod set that has a domain */
     struct record_restore *restore;
 };
