@@ -170,6 +170,8 @@ static void pool_clear(struct core *core, struct pool_state *pool)
     }
     pool->counter_count = 0;
     pool->has_binding_conditions = false;
+    core->doubtful_pools -= pool->loose_part != NULL ? 1 : 0;
+    pool->loose_part = pool->loose_card = NULL;
 }
 
 static void pool_add_counters(struct pool_state *pool, const struct resource_slice *slice)
@@ -254,6 +256,7 @@ static void pool_rebuild(struct core *core, struct pool_state *pool)
     if (pool->problem != NULL) {
         pool_clear(core, pool);
     }
+    pool_find_loose_part(core, pool);
 }
 
 static void slice_unlink(struct slice_state *slice)

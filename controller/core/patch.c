@@ -438,6 +438,7 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
                              STR_ARG(gang->reservation == NULL
                                          ? STR_NONE
                                          : reservation_text(core, gang, &core->scratch, false))));
+            tell_loose_parts(core, gang);
         }
         break;
     case EFFECT_CONFLICT:

@@ -408,6 +408,7 @@ struct core {
     uint32_t device_slots;
     uint32_t device_capacity;
     uint32_t device_slot_hint; /* no free slot below it */
+    uint32_t doubtful_pools;   /* that list a card and its parts without counters */
     uint32_t roaming_devices;  /* devices that aren't bound to one node */
     struct used_device *used_devices;
     struct claim_state *claims;

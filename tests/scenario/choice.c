@@ -1,5 +1,7 @@
 /* What kube-scheduler chooses: a count of what is free isn't enough where one choice excludes
  * another. Each of these gangs would be let go by counting, and left partial by some choice. */
+#include <string.h>
+
 #include "support/check.h"
 #include "support/scenario.h"
 
@@ -184,6 +186,45 @@ static void what_depends_on_other_pods_is_an_explained_wait(void **state)
     expect_message(s, "near", "podAffinity");
 }
 
+#define OF_CARD(name, key, counters)                                                               \
+    "{\"name\":\"" name "\",\"attributes\":{\"" key "\":{\"string\":\"GPU-1\"}}" counters "}"
+#define DRAWS                                                                                      \
+    ",\"consumesCounters\":[{\"counterSet\":\"card\",\"counters\":{\"parts\":{\"value\":\"1\"}}}]"
+
+/* A part that names a listed card as its own, and no counter ties them: both are given out, and who
+ * starts there is warned. */
+static void part_without_counters_is_warned_about(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_json(s, KIND_RESOURCE_SLICE,
+               SLICE("s", 1,
+                     "\"devices\":[" OF_CARD("card", "uuid", "") "," OF_CARD(
+                         "part", "gpu.example.com/parentUUID", "") "]"));
+    given_job(s, "a", "q", "pods=2 template=one");
+    expect_state(s, "a", "Admitted");
+    assert_non_null(strstr(trace_text(s),
+                           "a ! Warning PartsWithoutCounters: pool gpu.example.com/n1 lists "
+                           "device card and its part part without shared counters"));
+}
+
+static void part_with_counters_is_as_it_should_be(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_json(s, KIND_RESOURCE_SLICE,
+               SLICE("s", 2,
+                     "\"sharedCounters\":[{\"name\":\"card\",\"counters\":{\"parts\":{"
+                     "\"value\":\"1\"}}}]"));
+    given_json(s, KIND_RESOURCE_SLICE,
+               SLICE("t", 2,
+                     "\"devices\":[" OF_CARD("card", "uuid",
+                                             DRAWS) "," OF_CARD("part", "parentUUID", DRAWS) "]"));
+    given_job(s, "a", "q", "pods=1 template=one");
+    expect_state(s, "a", "Admitted");
+    assert_null(strstr(trace_text(s), "PartsWithoutCounters"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +236,8 @@ int main(void)
         scenario_test(pod_keeps_others_off_its_node),
         scenario_test(host_port_is_taken_once_per_node),
         scenario_test(what_depends_on_other_pods_is_an_explained_wait),
+        scenario_test(part_without_counters_is_warned_about),
+        scenario_test(part_with_counters_is_as_it_should_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
