@@ -1,6 +1,7 @@
 /* device.c - which devices exist: the slices of each pool's newest complete generation. Which of
  * them are in use is the set of keys that the claims' allocations name (claim.c). */
 #include "ailment.h"
+#include "loose_part.h"
 #include "ask.h"
 
 #include "tallyman/base/alloc.h"

@@ -350,6 +350,16 @@ static void count_exclusions(struct core *core, const struct pod_demand *demand,
     }
 }
 
+/* Its devices are found by a search: how many are free doesn't say for how many pods. */
+static bool is_searched(struct core *core, const struct pod_set *set)
+{
+    bool is_special = ask_is_special(set->ask);
+    for (uint32_t i = 0; i < set->device_count && set->ask != NULL && !is_special; i++) {
+        is_special = profile_has_shareable(core, set->devices[i].profile);
+    }
+    return is_special;
+}
+
 /* Fills the numbers behind a "no", with the promises in the plan and the candidate out of it. */
 void fit_explain(struct core *core, const struct pod_demand *demand, int64_t count,
                  struct fit_result *result)
@@ -365,7 +375,7 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
     for (uint32_t i = 0; i < demand->set->device_count; i++) {
         measure_class(core, demand, &demand->set->devices[i], count, result);
     }
-    result->is_asked_special = ask_is_special(demand->set->ask);
+    result->is_asked_special = is_searched(core, demand->set);
     for (uint32_t c = 0; c < demand->set->claim_count; c++) {
         const struct shared_claim_demand *claim = &demand->set->claims[c];
         for (uint32_t i = 0; i < claim->request_count && !claim_is_allocated(claim->claim); i++) {

@@ -44,12 +44,16 @@ static struct verdict too_large(struct core *core, const struct pod_set *set,
                             STR_ARG(fit->short_of), STR_ARG(nodes_text(arena, fit))));
 }
 
-static struct verdict never_together(struct core *core, const struct fit_result *fit)
+static struct verdict never_together(struct core *core, const struct pod_set *set,
+                                     const struct fit_result *fit)
 {
+    struct str claims = fit->is_asked_special ? ask_names(core, set) : STR_NONE;
     return say(REASON_NEVER_FITS,
                arena_format(&core->scratch,
-                            "no node that it may use has all that one pod needs, even when it is "
-                            "empty (" STR_FMT ")",
+                            "no node that it may use has all that one pod needs%s" STR_FMT "%s, "
+                            "even when it is empty (" STR_FMT ")",
+                            str_is_set(claims) ? " (with the devices of " : "", STR_ARG(claims),
+                            str_is_set(claims) ? ")" : "",
                             STR_ARG(nodes_text(&core->scratch, fit))));
 }
 
@@ -99,6 +103,19 @@ static struct verdict unhealthy(struct core *core, const struct fit_result *fit)
     return verdict;
 }
 
+/* What it is that keeps pods apart that there is enough for. */
+static const char *together_text(const struct pod_set *set)
+{
+    for (uint32_t c = 0; c < set->claim_count; c++) {
+        if (!claim_is_allocated(set->claims[c].claim)) {
+            return "one node, which they need because they share a ResourceClaim";
+        }
+    }
+    return set->device_count > 1 ? "the nodes together, whichever of the free devices "
+                                   "kube-scheduler gives to which of their requests"
+                                 : "the nodes together";
+}
+
 /* Enough in all, and not together. */
 static struct verdict misshapen(struct core *core, const struct pod_set *set,
                                 const struct fit_result *fit)
@@ -127,8 +144,9 @@ static struct verdict misshapen(struct core *core, const struct pod_set *set,
         return say(REASON_NODE_SHAPE,
                    arena_format(arena,
                                 "enough is free in total, but %lld such pods don't find a place on "
-                                "the nodes together (" STR_FMT ")",
-                                (long long)set->size.min_count, STR_ARG(nodes_text(arena, fit))));
+                                "%s (" STR_FMT ")",
+                                (long long)set->size.min_count, together_text(set),
+                                STR_ARG(nodes_text(arena, fit))));
     }
     struct verdict verdict =
         say(REASON_NODE_SHAPE,
@@ -149,27 +167,28 @@ static struct verdict misshapen(struct core *core, const struct pod_set *set,
 /* Nodes on whose devices a selector fails are out, for kube-scheduler as well: who wrote it should
  * hear of it. */
 static void tell_failing_selector(struct core *core, struct device_profile *profile,
-                                  struct verdict *verdict)
+                                  bool is_given_up, struct verdict *verdict)
 {
     struct str failure = profile_failure(core, profile);
     if (str_is_set(failure)) {
         verdict->message = arena_format(
             &core->scratch,
-            STR_FMT "; nodes are passed over on whose devices a selector of DeviceClass " STR_FMT
-                    " or of its request fails: " STR_FMT,
-            STR_ARG(verdict->message), STR_ARG(profile->class_name), STR_ARG(failure));
+            STR_FMT "; %s selector of DeviceClass " STR_FMT " or of its request fails: " STR_FMT,
+            STR_ARG(verdict->message),
+            is_given_up ? "a" : "nodes are passed over on whose devices a",
+            STR_ARG(profile->class_name), STR_ARG(failure));
     }
 }
 
-static void tell_failing_selectors(struct core *core, const struct pod_set *set,
+static void tell_failing_selectors(struct core *core, const struct pod_set *set, bool is_given_up,
                                    struct verdict *verdict)
 {
     for (uint32_t i = 0; i < set->device_count; i++) {
-        tell_failing_selector(core, set->devices[i].profile, verdict);
+        tell_failing_selector(core, set->devices[i].profile, is_given_up, verdict);
     }
     for (uint32_t c = 0; c < set->claim_count; c++) {
         for (uint32_t i = 0; i < set->claims[c].request_count; i++) {
-            tell_failing_selector(core, set->claims[c].requests[i].profile, verdict);
+            tell_failing_selector(core, set->claims[c].requests[i].profile, is_given_up, verdict);
         }
     }
 }
@@ -202,7 +221,7 @@ static struct verdict lacking_verdict(struct core *core, const struct pod_set *s
         return too_large(core, set, fit);
     }
     if (fit->is_never_together && !str_is_set(fit->pool_trouble)) {
-        return never_together(core, fit);
+        return never_together(core, set, fit);
     }
     return together_verdict(core, set, fit);
 }
@@ -238,7 +257,7 @@ static struct verdict judge_fit(struct core *core, const struct pod_set *set,
                   STR("its pods may take the places that pods of its other sets need, in whatever "
                       "order they are placed; they would start on nodes, or flavors, of their own"))
             : nearest_verdict(core, set, fit);
-    tell_failing_selectors(core, set, &verdict);
+    tell_failing_selectors(core, set, str_is_set(fit->ask_trouble), &verdict);
     return verdict;
 }
 

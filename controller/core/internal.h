@@ -151,13 +151,6 @@ void pod_group_free_if_unused(struct core *core, struct pod_group *group);
 void pods_free(struct core *core);
 void nodes_free(struct core *core);
 
-/* -- loose_part.c: cards whose parts no counter ties to them ------------------------------------
- */
-
-void pool_find_loose_part(struct core *core, struct pool_state *pool);
-/* A warning for a gang that was let go on devices of such a pool, if it is on some. */
-void tell_loose_parts(struct core *core, const struct gang *gang);
-
 /* -- health.c: which nodes count as healthy --------------------------------------------------- */
 
 /* Keeps what the Node says of itself; false: it is the same as before. */

@@ -3,7 +3,7 @@
  * By the API these are devices apart, and kube-scheduler gives out both; so Tallyman counts them
  * so. But a part that names a listed card as its own (attribute parentUUID, the card's uuid, as
  * drivers of GPUs write them) was meant otherwise, and whoever starts on such devices is told. */
-#include "internal.h"
+#include "loose_part.h"
 
 #include "allocate.h"
 

@@ -1,5 +1,6 @@
 /* patch.c - the writes to a Job: one PATCH admits, one suspends, one puts back what was put in. */
 #include "avoid.h"
+#include "loose_part.h"
 #include "check.h"
 #include "topology.h"
 

@@ -350,8 +350,7 @@ static void shared_do(struct scenario *s, const struct op *op)
         break;
     case OP_RESTART:
         if (op->b % 4 == 0) {
-            int64_t before[QUEUES_SEEN_MAX];
-            int64_t after[QUEUES_SEEN_MAX];
+            int64_t before[QUEUES_SEEN_MAX], after[QUEUES_SEEN_MAX];
             read_uses(s, before);
             listing_order(s, op->a);
             restart(s, op->a % 2 == 0 ? WITH_ADMISSIONS : WITHOUT_ADMISSIONS);
