@@ -191,6 +191,7 @@ static void claim_replace(struct core *core, struct claim_state *claim,
     drift_claim(core, claim);
     if (is_changed && claim->users > 0) {
         claim_tell_shapes(core, claim);
+        wake_if_promises_are_stale(core); /* a claim that comes back says what pods will take */
     }
     mem_free(old);
 }

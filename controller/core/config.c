@@ -121,6 +121,13 @@ static bool are_promises_stale(struct core *core)
     return core->options.is_plain;
 }
 
+void wake_if_promises_are_stale(struct core *core)
+{
+    if (are_promises_stale(core)) {
+        wake_reserved(core);
+    }
+}
+
 static void tell_all(struct core *core, enum object_kind kind, const struct object_meta *object)
 {
     if (kind == KIND_DEVICE_CLASS) {
@@ -141,9 +148,7 @@ static void tell_all(struct core *core, enum object_kind kind, const struct obje
         stop_namespace_changed(core, object->name);
         default_queue_changed(core, object->name);
     }
-    if (are_promises_stale(core)) {
-        wake_reserved(core);
-    }
+    wake_if_promises_are_stale(core);
 }
 
 void named_apply(struct core *core, enum object_kind kind, const struct object_meta *object)

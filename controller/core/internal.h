@@ -77,6 +77,7 @@ void wake_for_devices(struct core *core);
 void wake_for_node(struct core *core, struct node_state *node);
 /* The places that were promised to a gang have been taken up or given back. */
 void wake_reserved(struct core *core);
+void wake_if_promises_are_stale(struct core *core); /* config.c: as an object has changed */
 
 /* -- queue.c: queues, flavors, cohorts -------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 #include "support/check.h"
 #include "support/property.h"
 #include "support/scenario_internal.h"
+#include "support/uses.h"
 
 #define CLASS   "gpu.example.com"
 #define NODES   2
@@ -306,24 +307,6 @@ static void change_claim(struct scenario *s, const struct op *op)
     }
 }
 
-#define QUEUES_SEEN_MAX 8
-
-/* Devices that each queue is charged for, queues by name. */
-static void read_uses(struct scenario *s, int64_t *ret_uses)
-{
-    struct arena arena;
-    arena_init(&arena);
-    struct queue_figures_list list = core_queue_figures(scenario_core(s), &arena);
-    memset(ret_uses, 0, QUEUES_SEEN_MAX * sizeof(*ret_uses));
-    for (uint32_t q = 0; q < list.count && q < QUEUES_SEEN_MAX; q++) {
-        for (uint32_t c = 0; c < list.items[q].cell_count; c++) {
-            const struct cell_figures *cell = &list.items[q].cells[c];
-            ret_uses[q] += str_eq_c(cell->resource, CLASS) ? cell->used_milli / 1000 : 0;
-        }
-    }
-    arena_deinit(&arena);
-}
-
 static void shared_do(struct scenario *s, const struct op *op)
 {
     char name[32];
@@ -350,14 +333,10 @@ static void shared_do(struct scenario *s, const struct op *op)
         break;
     case OP_RESTART:
         if (op->b % 4 == 0) {
-            int64_t before[QUEUES_SEEN_MAX], after[QUEUES_SEEN_MAX];
-            read_uses(s, before);
+            struct uses before = uses_read(scenario_core(s), CLASS);
             listing_order(s, op->a);
             restart(s, op->a % 2 == 0 ? WITH_ADMISSIONS : WITHOUT_ADMISSIONS);
-            read_uses(s, after);
-            for (int q = 0; q < QUEUES_SEEN_MAX; q++) {
-                check_i64(after[q], before[q]); /* the same ones pay */
-            }
+            check_same_payers(before, uses_read(scenario_core(s), CLASS));
         }
         break;
     case OP_CLAIM_GONE:
