@@ -32,12 +32,37 @@ static struct gang *first_blocked(struct core *core, struct queue_state *queue)
     return NULL;
 }
 
+static bool hides_an_older(struct gang *first)
+{
+    uint32_t seen = 0;
+    struct gang *gang = RB_NEXT(gang_tree, &first->queue->pending, first);
+    while (gang != NULL && gang->order_ms >= first->order_ms && ++seen < BOOKING_PASSED_OVER_MAX) {
+        gang = RB_NEXT(gang_tree, &first->queue->pending, gang);
+    }
+    return gang != NULL && gang->order_ms < first->order_ms;
+}
+
+/* The first that has to wait long enough. One that nothing could help is found out when it is
+ * booked; but a young one isn't booked yet, and mustn't stand before those that have waited. */
+static struct gang *first_to_starve(struct core *core, struct queue_state *queue)
+{
+    struct gang *gang = first_blocked(core, queue);
+    while (gang != NULL && !gang->shape->is_help_asked && hides_an_older(gang)) {
+        booking_ask_help(core, gang);
+        gang = first_blocked(core, queue);
+    }
+    return gang;
+}
+
 /* The head that is to be booked now, or NULL; notes when one will have waited long enough. */
 static struct gang *head_of(struct core *core, struct queue_state *queue)
 {
-    struct gang *gang = first_blocked(core, queue);
-    if (gang == NULL || is_backfill(queue->object)) {
-        return gang;
+    if (is_backfill(queue->object)) {
+        return first_blocked(core, queue);
+    }
+    struct gang *gang = first_to_starve(core, queue);
+    if (gang == NULL) {
+        return NULL;
     }
     int64_t due_ms = sat_add(gang->order_ms, queue->object->spec.starvation_bound.ms);
     if (due_ms <= core->now_ms) {

@@ -174,6 +174,7 @@ void booking_ask_help(struct core *core, struct gang *gang)
     shadow_go_to(core, &shadow, shadow.count);
     gang->shape->is_beyond_help = !shadow_fits(core, &shadow, gang, &evaluation);
     gang->shape->is_help_unsure = false;
+    gang->shape->is_help_asked = true;
     shadow_close(core, &shadow);
 }
 

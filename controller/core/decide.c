@@ -28,6 +28,7 @@ static void park(struct core *core, struct shape *shape, const struct evaluation
     waits_link(shape);
     shape->queue->is_pending_dirty = shape->queue->is_pending_dirty || is_reworded;
     shape->is_help_unsure = shape->is_beyond_help;
+    shape->is_help_asked = false;
     bookings_look_again(core);
     queue_set_due(core, shape->queue);
     if (!is_changed) {

@@ -185,6 +185,7 @@ struct shape {
     struct shape *next_preemptor, *previous_preemptor;
     bool is_beyond_help;      /* it wouldn't fit even if every gang had ended; see booking.h */
     bool is_help_unsure;      /* it has been judged since: that may have changed */
+    bool is_help_asked;       /* since it was judged last */
     bool is_woken_by_cell;    /* only because quota came free: others may have it by now */
     struct verdict verdict;   /* of the last evaluation; waits_for tells what wakes it */
     struct evidence evidence; /* of the last evaluation */

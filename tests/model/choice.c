@@ -1,5 +1,33 @@
-/* choice.c - what a gang could run on: one flavor of each resource group that it asks of. */
+/* choice.c - what is held at first, what a gang asks, and what it could run on: one flavor of each
+ * resource group that it asks of. */
 #include "model/policy.h"
+
+int ask_of(const struct model_gang *gang, enum resource r, int count)
+{
+    return gang->ask[r] * count;
+}
+
+bool is_ahead(const struct model_state *state, int a, int b)
+{
+    const struct model_gang *one = &state->gangs[a];
+    const struct model_gang *two = &state->gangs[b];
+    if (one->priority != two->priority) {
+        return one->priority > two->priority;
+    }
+    return one->age_s != two->age_s ? one->age_s > two->age_s : one->uid < two->uid;
+}
+
+struct books books_at_first(const struct model_state *state, const struct answer *core)
+{
+    struct books books = {.state = state, .core = core};
+    for (int g = 0; g < GANGS; g++) {
+        const struct model_gang *gang = &state->gangs[g];
+        books.is_charged[g] = gang->exists && gang->is_running;
+        books.flavor[g] = gang->flavor;
+        books.count[g] = gang->count;
+    }
+    return books;
+}
 
 static int choices_of_queue(const struct model_gang *gang, const int *flavors, const int *cards,
                             int ret_choices[CHOICES])

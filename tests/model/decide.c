@@ -15,33 +15,6 @@ struct proposal {
     enum reason reason;
 };
 
-int ask_of(const struct model_gang *gang, enum resource r, int count)
-{
-    return gang->ask[r] * count;
-}
-
-bool is_ahead(const struct model_state *state, int a, int b)
-{
-    const struct model_gang *one = &state->gangs[a];
-    const struct model_gang *two = &state->gangs[b];
-    if (one->priority != two->priority) {
-        return one->priority > two->priority;
-    }
-    return one->age_s != two->age_s ? one->age_s > two->age_s : one->uid < two->uid;
-}
-
-struct books books_at_first(const struct model_state *state, const struct answer *core)
-{
-    struct books books = {.state = state, .core = core};
-    for (int g = 0; g < GANGS; g++) {
-        const struct model_gang *gang = &state->gangs[g];
-        books.is_charged[g] = gang->exists && gang->is_running;
-        books.flavor[g] = gang->flavor;
-        books.count[g] = gang->count;
-    }
-    return books;
-}
-
 /* -- one gang on one flavor ---------------------------------------------------------------------
  */
 
@@ -96,6 +69,7 @@ static bool has_quota(const struct books *books, int g, int flavor, int count)
     roomy.is_physical = false;
     struct books there = *books;
     there.state = &roomy;
+    there.kept = NULL;
     return books_fit(&there, g, flavor, count, MEMBERS, 0);
 }
 
@@ -147,8 +121,12 @@ static enum reason reason_for(const struct books *books, int g)
 /* -- one gang -----------------------------------------------------------------------------------
  */
 
-static void try_to_fit(const struct books *books, int g, int count, struct proposal *proposal)
+/* Where a kept room forbids as many as there would be room for, fewer aren't tried. */
+static void try_to_fit(const struct books *books, int g, int count, bool is_denied[CHOICES],
+                       struct proposal *proposal)
 {
+    struct books free = *books;
+    free.kept = NULL;
     const struct model_gang *gang = &books->state->gangs[g];
     const struct model_queue *queue = &books->state->queues[gang->queue];
     int choices[CHOICES];
@@ -156,7 +134,11 @@ static void try_to_fit(const struct books *books, int g, int count, struct propo
     for (int i = 0; i < choice_count; i++) {
         int flavor = choices[i];
         if (!choice_is_open(books->state, gang, flavor) || !has_nodes(books->state, flavor) ||
-            !books_fit(books, g, flavor, count, MEMBERS, 0)) {
+            is_denied[i] || !books_fit(&free, g, flavor, count, MEMBERS, 0)) {
+            continue;
+        }
+        is_denied[i] = !books_fit(books, g, flavor, count, MEMBERS, 0);
+        if (is_denied[i]) {
             continue;
         }
         int height = height_on(books, g, flavor, count);
@@ -244,15 +226,37 @@ static int least_count(const struct model_gang *gang)
     return gang->is_partial && gang->min != NONE ? gang->min : gang->count;
 }
 
+static struct proposal fit_most(const struct books *books, int g)
+{
+    const struct model_gang *gang = &books->state->gangs[g];
+    struct proposal proposal = {.mode = MODE_WAIT};
+    bool is_denied[CHOICES] = {false};
+    int least = least_count(gang);
+    for (int count = gang->count; count >= least && proposal.mode == MODE_WAIT; count--) {
+        try_to_fit(books, g, count, is_denied, &proposal);
+    }
+    return proposal;
+}
+
+bool fits_somewhere(const struct books *books, int g, int *ret_choice, int *ret_count)
+{
+    struct books free = *books;
+    free.kept = NULL;
+    struct proposal proposal = fit_most(&free, g);
+    if (proposal.mode == MODE_WAIT) {
+        return false;
+    }
+    *ret_choice = proposal.flavor;
+    *ret_count = proposal.count;
+    return true;
+}
+
 /* With as many pods as can be; and only where not even the fewest can, by stopping others. */
 static struct proposal judge(const struct books *books, int g)
 {
     const struct model_gang *gang = &books->state->gangs[g];
-    struct proposal proposal = {.mode = MODE_WAIT};
+    struct proposal proposal = fit_most(books, g);
     int least = least_count(gang);
-    for (int count = gang->count; count >= least && proposal.mode == MODE_WAIT; count--) {
-        try_to_fit(books, g, count, &proposal);
-    }
     if (proposal.mode == MODE_WAIT) {
         try_to_preempt(books, g, least, &proposal);
     }
@@ -280,7 +284,7 @@ static int count_by_quota(const struct books *books, int g, int flavor)
     return count;
 }
 
-static struct turn turn_of(const struct books *books, int g)
+struct turn turn_of(const struct books *books, int g)
 {
     const struct model_gang *gang = &books->state->gangs[g];
     const struct model_queue *queue = &books->state->queues[gang->queue];
@@ -353,7 +357,7 @@ static bool is_twin(const struct model_gang *a, const struct model_gang *b)
 {
     return a->queue == b->queue && a->count == b->count && fewest(a) == fewest(b) &&
            a->is_partial == b->is_partial && a->selector == b->selector &&
-           memcmp(a->ask, b->ask, sizeof(a->ask)) == 0;
+           a->bound_s == b->bound_s && memcmp(a->ask, b->ask, sizeof(a->ask)) == 0;
 }
 
 static enum reason twins_reason(const struct pass *pass, int g)
@@ -439,14 +443,20 @@ void model_answer(const struct model_state *state, const struct answer core[GANG
 {
     struct pass pass = {.books = books_at_first(state, core), .answers = answers};
     settle_those_out_of_the_pass(&pass);
+    for (int g = 0; g < GANGS; g++) {
+        pass.said_s[g] = NONE;
+    }
     for (;;) {
+        struct keeping keeping;
+        keep_work_out(&pass, &keeping);
+        pass.books.kept = &keeping;
         struct turn turns[QUEUES];
         for (int q = 0; q < QUEUES; q++) {
             int g = first_of(&pass, q);
             turns[q] = g == NONE ? (struct turn){.gang = NONE} : turn_of(&pass.books, g);
         }
         int next = turn_next(&pass.books, turns);
-        if (next == NONE && look_again(&pass)) {
+        if (next == NONE && (look_again(&pass) || keep_look_again(&pass))) {
             continue;
         }
         if (next == NONE) {

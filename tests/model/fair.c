@@ -121,6 +121,33 @@ static int champion(const struct books *books, const struct turn *turns, int mem
     return best[0];
 }
 
+static int branch_below(const struct model_state *state, int member, int top)
+{
+    while (state->members[member].parent != top) {
+        member = state->members[member].parent;
+    }
+    return member;
+}
+
+bool is_judged_before(const struct books *books, int a, int b)
+{
+    const struct model_state *state = books->state;
+    int queues[2] = {state->gangs[a].queue, state->gangs[b].queue};
+    int top = stops_meet(state, COHORTS + queues[0], COHORTS + queues[1]);
+    if (queues[0] == queues[1] || top == NONE) {
+        return is_ahead(state, a, b);
+    }
+    struct turn turns[QUEUES];
+    turns[queues[0]] = turn_of(books, a);
+    turns[queues[1]] = turn_of(books, b);
+    bool is_fair = tree_is_fair(state, tree_root(state, top));
+    int branches[2] = {NONE, NONE};
+    for (int i = 0; i < 2 && is_fair; i++) {
+        branches[i] = branch_below(state, COHORTS + queues[i], top);
+    }
+    return better(books, turns, queues, branches) == queues[0];
+}
+
 int turn_next(const struct books *books, const struct turn turns[QUEUES])
 {
     int best = NONE;

@@ -104,6 +104,7 @@ static void generate_queues(struct dice *dice, struct model_state *state, int co
         int flavors = 1 + roll(dice, PLAIN);
         int first = roll(dice, PLAIN);
         queue->flavors[FLAVORS - 1] = NONE;
+        queue->starvation_s = queue->default_runtime_s = queue->max_runtime_s = NONE;
         for (int i = 0; i < PLAIN; i++) {
             queue->flavors[i] = i < flavors ? (first + i) % PLAIN : NONE;
             if (i < flavors) {
@@ -125,10 +126,30 @@ static void generate_nodes(struct dice *dice, struct model_state *state)
     }
 }
 
+/* Small gangs behind large ones. */
+static void generate_sizes(struct dice *dice, const struct model_state *state,
+                           struct model_gang *gang)
+{
+    if (state->is_physical) {
+        gang->ask[CPU] = 1;
+        gang->ask[DEVICE] = 0;
+    }
+    if (chance(dice, 40)) {
+        gang->count = 1;
+        gang->min = NONE;
+        gang->priority = roll(dice, 2);
+    } else if (chance(dice, 50)) {
+        gang->count = 3 + roll(dice, 3);
+        gang->min = gang->min > gang->count ? gang->count : gang->min;
+        gang->priority = 1 + roll(dice, 3);
+    }
+}
+
 static void generate_gang(struct dice *dice, struct model_state *state, int g, int queues)
 {
     struct model_gang *gang = &state->gangs[g];
-    *gang = (struct model_gang){.exists = true, .min = NONE, .selector = NONE, .saved_s = NONE};
+    *gang = (struct model_gang){
+        .exists = true, .min = NONE, .selector = NONE, .saved_s = NONE, .bound_s = NONE};
     gang->queue = roll(dice, queues);
     gang->priority = roll(dice, 4);
     gang->age_s = 60 * roll(dice, 6) + 600;
@@ -143,6 +164,9 @@ static void generate_gang(struct dice *dice, struct model_state *state, int g, i
     if (chance(dice, 25)) {
         gang->min = 1 + roll(dice, gang->count);
         gang->is_partial = chance(dice, 60);
+    }
+    if (state->keeps_room) {
+        generate_sizes(dice, state, gang);
     }
     gang->is_held = chance(dice, 3);
     gang->selector = chance(dice, 10) ? roll(dice, PLAIN) : NONE;
@@ -287,6 +311,29 @@ static void generate_gangs(struct dice *dice, struct model_state *state, int run
     }
 }
 
+/* -- room that is kept ----------------------------------------------------------------------------
+ */
+
+/* Run-time bounds, and queues that keep room for their heads. */
+static void keep_room(struct dice *dice, struct model_state *state)
+{
+    bool may_preempt = chance(dice, 30);
+    for (int q = 0; q < QUEUES; q++) {
+        struct model_queue *queue = &state->queues[q];
+        queue->is_backfill = !queue->is_strict && chance(dice, 60);
+        queue->starvation_s = !queue->is_backfill && chance(dice, 60) ? 60 * roll(dice, 18) : NONE;
+        queue->default_runtime_s = chance(dice, 25) ? 60 * (1 + roll(dice, 10)) : NONE;
+        queue->max_runtime_s = chance(dice, 20) ? 60 * (11 + roll(dice, 5)) : NONE;
+        queue->within = may_preempt ? queue->within : WITHIN_NEVER;
+    }
+    if (!may_preempt) {
+        forbid_reclaim(state);
+    }
+    for (int g = 0; g < GANGS; g++) {
+        state->gangs[g].bound_s = chance(dice, 65) ? 60 * (1 + roll(dice, 15)) : NONE;
+    }
+}
+
 /* -- two resource groups ------------------------------------------------------------------------
  */
 
@@ -335,6 +382,26 @@ static void split_groups(struct dice *dice, struct model_state *state)
     }
 }
 
+/* The trees; true: contested ones. */
+static bool generate_trees(struct dice *dice, struct model_state *state, struct kinds kinds)
+{
+    bool is_fair = chance(dice, 40);
+    int cohorts = roll(dice, COHORTS + 1);
+    generate_cohorts(dice, state, cohorts, is_fair);
+    generate_queues(dice, state, cohorts, is_fair);
+    bool is_contested = kinds.may_be_contested && cohorts > 0 && chance(dice, 35);
+    if (is_contested) {
+        contest(dice, state);
+    }
+    if (kinds.may_have_groups && state->has_devices && chance(dice, 40)) {
+        split_groups(dice, state);
+    }
+    if (is_fair && !kinds.may_be_contested) {
+        forbid_reclaim(state);
+    }
+    return is_contested;
+}
+
 void state_generate(struct model_state *state, uint64_t seed, struct kinds kinds)
 {
     struct dice dice = {seed * UINT64_C(0x9e3779b97f4a7c15) + 11};
@@ -343,20 +410,11 @@ void state_generate(struct model_state *state, uint64_t seed, struct kinds kinds
     state->is_physical = chance(&dice, 40);
     state->has_devices = chance(&dice, 60);
     state->is_dra = state->has_devices && chance(&dice, 30);
-    bool is_fair = chance(&dice, 40);
-    int cohorts = roll(&dice, COHORTS + 1);
-    generate_cohorts(&dice, state, cohorts, is_fair);
-    generate_queues(&dice, state, cohorts, is_fair);
-    bool is_contested = kinds.may_be_contested && cohorts > 0 && chance(&dice, 35);
-    if (is_contested) {
-        contest(&dice, state);
-    }
-    if (kinds.may_have_groups && state->has_devices && chance(&dice, 40)) {
-        split_groups(&dice, state);
-    }
-    if (is_fair && !kinds.may_be_contested) {
-        forbid_reclaim(state);
-    }
+    bool is_contested = generate_trees(&dice, state, kinds);
     generate_nodes(&dice, state);
+    state->keeps_room = kinds.may_keep_room && chance(&dice, 40);
     generate_gangs(&dice, state, is_contested ? 60 : NONE);
+    if (state->keeps_room) {
+        keep_room(&dice, state);
+    }
 }

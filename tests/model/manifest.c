@@ -131,6 +131,13 @@ static void add_policy(struct text *text, const struct model_queue *queue)
     text_addf(text, "}");
 }
 
+static void add_duration(struct text *text, const char *name, int seconds)
+{
+    if (seconds != NONE) {
+        text_addf(text, ",\"%s\":\"%ds\"", name, seconds);
+    }
+}
+
 static void put_queue(struct sink *sink, const struct model_state *state, int q)
 {
     const struct model_queue *queue = &state->queues[q];
@@ -147,7 +154,11 @@ static void put_queue(struct sink *sink, const struct model_state *state, int q)
     if (queue->protect_s > 0) {
         text_addf(&spec, ",\"minRuntimeProtection\":\"%ds\"", queue->protect_s);
     }
-    text_addf(&spec, "%s%s%s%s", queue->is_strict ? ",\"queueingStrategy\":\"StrictFIFO\"" : "",
+    add_duration(&spec, "starvationBound", queue->starvation_s);
+    add_duration(&spec, "defaultRuntime", queue->default_runtime_s);
+    add_duration(&spec, "maxRuntime", queue->max_runtime_s);
+    text_addf(&spec, "%s%s%s%s%s", queue->is_backfill ? ",\"queueingStrategy\":\"Backfill\"" : "",
+              queue->is_strict ? ",\"queueingStrategy\":\"StrictFIFO\"" : "",
               queue->looks_on_before_borrowing
                   ? ",\"flavorFungibility\":{\"whenCanBorrow\":\"TryNextFlavor\"}"
                   : "",
@@ -284,6 +295,9 @@ static void add_annotations(struct text *text, struct arena *arena, const struct
     if (gang->min != NONE) {
         text_addf(text, ",\"tallyman.dev/min-count\":\"%d\"%s", gang->min,
                   gang->is_partial ? ",\"tallyman.dev/partial\":\"true\"" : "");
+    }
+    if (gang->bound_s != NONE) {
+        text_addf(text, ",\"tallyman.dev/max-runtime\":\"%ds\"", gang->bound_s);
     }
     if (gang->is_held) {
         text_addf(text, ",\"tallyman.dev/hold\":\"true\"");

@@ -4,7 +4,26 @@
  * kept: every number is added up anew from the gangs whenever it is asked for. */
 #pragma once
 
+#include <limits.h>
+
 #include "model/state.h"
+
+#define UNKNOWN_S INT_MAX
+
+/* The head of a queue, for which room is kept; seconds from now. */
+struct kept {
+    int gang;
+    int start_s; /* as was said; UNKNOWN_S: nobody knows when some will have ended that have to */
+    int fresh_s; /* by what is known now */
+    bool is_awaited[GANGS]; /* those */
+    int choice;
+    int count;
+};
+
+struct keeping {
+    struct kept heads[QUEUES]; /* by gang order */
+    int count;
+};
 
 /* What is held at one moment of the pass. */
 struct books {
@@ -12,6 +31,7 @@ struct books {
     /* The core's answers: where the design leaves room between what is safe and what its documented
      * estimate grants, either answer is right and the core's own is gone on with. */
     const struct answer *core;
+    const struct keeping *kept; /* NULL: it isn't asked for */
     bool is_charged[GANGS];
     bool is_stopping[GANGS];
     bool is_new[GANGS];      /* admitted in this pass: no pod is bound */
@@ -19,6 +39,9 @@ struct books {
     int flavor[GANGS];
     int count[GANGS];
     int promised[GANGS]; /* pods that have to find a place */
+    /* Later: who is on his way now is bound by then, in the room that there was. */
+    bool is_later;
+    int bound_max[GANGS]; /* so many pods; NONE: as many as there are */
 };
 
 struct books books_at_first(const struct model_state *state, const struct answer *core);
@@ -66,6 +89,8 @@ struct turn {
 
 /* Of the queues' turns (gang NONE: the queue has none) the one that is next. */
 int turn_next(const struct books *books, const struct turn turns[QUEUES]);
+/* Whether `a` would be judged before `b`. */
+bool is_judged_before(const struct books *books, int a, int b);
 
 /* -- room.c: nodes -- */
 enum room { ROOM_NO, ROOM_YES, ROOM_EITHER };
@@ -79,6 +104,8 @@ bool room_is_only_promised(const struct books *books, int gang, int flavor, int 
 bool room_beside_bound(const struct books *books, int gang, int flavor, int count);
 /* The pods of the gang that find a place there. */
 int room_places(const struct books *books, int gang, int flavor);
+/* Those that could be bound this moment, were it alone on its way. */
+int room_now(const struct books *books, int gang, int flavor);
 /* Whether one more pod of the gang fits on that node. */
 bool room_on(const struct books *books, int gang, int node);
 bool room_could_be(const struct books *books, int gang, int flavor);
@@ -89,13 +116,27 @@ bool room_could_be(const struct books *books, int gang, int flavor);
  */
 uint32_t stops_find(const struct books *books, int gang, int flavor, int count,
                     int *ret_height_max);
+/* The lowest cohort that has both members below it; NONE: they are of two trees. */
+int stops_meet(const struct model_state *state, int a, int b);
 /* How many pods have to find a place at once. */
 int pods_needed(const struct model_gang *gang, int count);
 /* `height_max`: how far up it may borrow; MEMBERS: however far. */
 bool books_fit(const struct books *books, int gang, int flavor, int count, int height_max,
                uint32_t victims);
 
+/* -- keep.c -- */
+struct pass;
+/* For whom room is kept as things are. */
+void keep_work_out(struct pass *pass, struct keeping *ret_keeping);
+/* Those that had to leave a room to a head, where they needn't any more. False: there are none. */
+bool keep_look_again(struct pass *pass);
+/* Whether it leaves the heads before it their room. */
+enum room keep_allows(const struct books *books, int gang, int choice, int count);
+
 /* -- decide.c -- */
+/* With as many pods as can be; a room that is kept isn't asked for. */
+bool fits_somewhere(const struct books *books, int gang, int *ret_choice, int *ret_count);
+struct turn turn_of(const struct books *books, int gang);
 /* What comes free is taken as far as it goes. */
 int most_that_fit(const struct books *books, int gang, int flavor, int count, int height_max,
                   uint32_t victims);
@@ -107,6 +148,8 @@ struct pass {
     bool is_judged[GANGS]; /* and waits */
     bool is_blocked[QUEUES];
     bool is_again[GANGS];  /* looked at once more */
+    bool is_let[GANGS];    /* looked at once more, because no head is in its way any longer */
+    int said_s[GANGS];     /* when it is to start; NONE: nothing was said */
     bool has_grown[GANGS]; /* its queue, by that gang, and who waits has been looked at since */
 };
 

@@ -78,6 +78,17 @@ static void place_bound(const struct books *books, struct place places[NODES])
     }
 }
 
+static struct group on_its_way(const struct books *books, int g)
+{
+    const struct model_gang *gang = &books->state->gangs[g];
+    int made = books->is_new[g] ? books->count[g] : unbound(gang);
+    if (books->is_later) { /* bound by then */
+        bool is_limited = books->bound_max[g] != NONE && made > books->bound_max[g];
+        return (struct group){gang->ask, is_limited ? books->bound_max[g] : made, 0};
+    }
+    return (struct group){gang->ask, made, books->is_new[g] ? books->promised[g] : made};
+}
+
 static struct question ask_about(const struct books *books, int flavor)
 {
     struct question question = {.group_count = 0};
@@ -90,11 +101,10 @@ static struct question ask_about(const struct books *books, int flavor)
     }
     place_bound(books, question.places);
     for (int g = 0; g < GANGS; g++) {
-        const struct model_gang *gang = &books->state->gangs[g];
-        int made = books->is_new[g] ? books->count[g] : unbound(gang);
-        if (books->is_charged[g] && nodes_of(books->flavor[g]) == nodes_of(flavor) && made > 0) {
-            int need = books->is_new[g] ? books->promised[g] : made;
-            question.groups[question.group_count++] = (struct group){gang->ask, made, need};
+        struct group group = on_its_way(books, g);
+        if (books->is_charged[g] && nodes_of(books->flavor[g]) == nodes_of(flavor) &&
+            group.made > 0) {
+            question.groups[question.group_count++] = group;
         }
     }
     return question;
@@ -122,7 +132,7 @@ static bool estimate_grants(const struct question *question)
             const struct group *other = &question->groups[j];
             places -= i == j ? 0 : other->made * cost(group->ask, other->ask);
         }
-        if (places < group->need) {
+        if (group->need > 0 && places < group->need) {
             return false;
         }
     }
@@ -273,7 +283,7 @@ enum room room_for(const struct books *books, int gang, int flavor, int count, i
     }
     struct group group = {books->state->gangs[gang].ask, count, need};
     enum room all = room_in(books, &group, flavor);
-    if (need < count && all == ROOM_YES) {
+    if (need < count && all == ROOM_YES && !books->is_later) {
         /* All that can be placed are promised, so the core may look whether all those are safe. */
         int places = places_beside(books, gang, flavor, false);
         group.need = places < count ? places : count;
@@ -291,6 +301,16 @@ enum room room_for(const struct books *books, int gang, int flavor, int count, i
      * bound by then; the core takes that chance. */
     struct books now = before_victims_are_gone(books);
     return room_in(&now, &group, flavor) == ROOM_NO ? ROOM_NO : ROOM_EITHER;
+}
+
+int room_now(const struct books *books, int gang, int flavor)
+{
+    struct books bound = *books;
+    for (int g = 0; g < GANGS; g++) {
+        bound.is_charged[g] = bound.is_charged[g] && !bound.is_new[g];
+    }
+    struct question question = ask_about(&bound, flavor);
+    return places_alone(question.places, books->state->gangs[gang].ask);
 }
 
 int room_places(const struct books *books, int gang, int flavor)

@@ -124,6 +124,14 @@ static bool simplify_queue(struct model_state *state, int i)
         queue->reclaim = was ? RECLAIM_NEVER : queue->reclaim;
         return was;
     }
+    case 7:
+        return unset(&queue->is_backfill);
+    case 8:
+        return clear(&queue->starvation_s, NONE);
+    case 9:
+        return clear(&queue->default_runtime_s, NONE);
+    case 10:
+        return clear(&queue->max_runtime_s, NONE);
     default:
         return false;
     }
@@ -150,6 +158,8 @@ static bool simplify_gang(struct model_state *state, int i)
         return clear(&gang->saved_s, NONE);
     case 6:
         return unset(&gang->is_held);
+    case 7:
+        return clear(&gang->bound_s, NONE);
     default:
         return false;
     }

@@ -68,6 +68,10 @@ struct model_queue {
     int threshold;       /* its maxPriorityThreshold */
     int protect_s;       /* minRuntimeProtection */
     bool is_strict;
+    bool is_backfill;
+    int starvation_s;      /* starvationBound */
+    int default_runtime_s; /* an estimate */
+    int max_runtime_s;
     bool looks_on_before_borrowing; /* whenCanBorrow TryNextFlavor */
     bool is_stopped;
 };
@@ -83,6 +87,7 @@ struct model_gang {
     bool is_partial;
     bool is_held;
     int ask[RESOURCES]; /* of one pod */
+    int bound_s;        /* its own run-time bound */
     int selector;       /* the flavor whose nodes it insists on */
     bool is_running;
     int flavor;          /* the choice on which it runs */
@@ -102,6 +107,7 @@ struct model_state {
     bool is_physical; /* else every queue has fit: Quota, and there are no nodes */
     bool has_devices;
     bool is_dra;     /* devices come by claims; else they are a device plugin's */
+    bool keeps_room; /* some queues keep room for their heads; on nodes all pods are alike then */
     bool has_groups; /* devices are a resource group of their own, whose flavors are every node */
     struct member members[MEMBERS];
     struct model_queue queues[QUEUES];
@@ -114,9 +120,11 @@ struct kinds {
     bool may_be_contested; /* a third have cohorts that own most of the quota, and queues that may
                               take it from each other */
     bool may_have_groups;  /* a quarter have two resource groups */
+    bool may_keep_room;    /* a quarter have run-time bounds and queues that keep room for a head */
 };
 
-#define ALL_KINDS ((struct kinds){.may_be_contested = true, .may_have_groups = true})
+#define ALL_KINDS                                                                                  \
+    ((struct kinds){.may_be_contested = true, .may_have_groups = true, .may_keep_room = true})
 
 /* The same seed gives the same state. */
 void state_generate(struct model_state *state, uint64_t seed, struct kinds kinds);

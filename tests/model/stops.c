@@ -71,12 +71,22 @@ static bool room_fits(const struct books *books, const struct need *need, uint32
     return room == ROOM_YES || (room == ROOM_EITHER && core_grants);
 }
 
+static bool leaves_heads_their_room(const struct books *books, const struct need *need)
+{
+    enum room room = keep_allows(books, need->gang, need->flavor, need->count);
+    const struct answer *core = &books->core[need->gang];
+    bool core_grants = (core->decision == DECISION_ADMIT || core->decision == DECISION_PREEMPT) &&
+                       core->flavor == need->flavor && core->count >= need->count;
+    return room == ROOM_YES || (room == ROOM_EITHER && core_grants);
+}
+
 bool books_fit(const struct books *books, int gang, int flavor, int count, int height_max,
                uint32_t victims)
 {
     struct books left = books_without(books, victims);
     struct need need = {.books = &left, .gang = gang, .flavor = flavor, .count = count};
-    return quota_fits(&left, &need, height_max) && room_fits(&left, &need, victims);
+    return quota_fits(&left, &need, height_max) && room_fits(&left, &need, victims) &&
+           leaves_heads_their_room(&left, &need);
 }
 
 /* -- who may be stopped -------------------------------------------------------------------------
@@ -90,8 +100,7 @@ static bool is_above(const struct model_state *state, int above, int member)
     return member == above;
 }
 
-/* The lowest cohort that has both below it; NONE: they are of two trees. */
-static int meeting_point(const struct model_state *state, int a, int b)
+int stops_meet(const struct model_state *state, int a, int b)
 {
     while (a != NONE && !is_above(state, a, b)) {
         a = state->members[a].parent;
@@ -179,7 +188,7 @@ static enum claim claim_in_cohort(const struct need *need, int v, int top)
 int stops_top(const struct need *need, int v)
 {
     const struct model_state *state = need->books->state;
-    return meeting_point(state, COHORTS + gang_of(need)->queue, COHORTS + state->gangs[v].queue);
+    return stops_meet(state, COHORTS + gang_of(need)->queue, COHORTS + state->gangs[v].queue);
 }
 
 /* By which right that gang may be stopped at all. */
