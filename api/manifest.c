@@ -177,6 +177,9 @@ static struct rc take_known(struct manifest_reader *reader, const struct kind_in
     }
     struct rc rc = decode_tokens(reader, kind->schema, at, &line, err);
 
+    if (!rc_failed(rc)) {
+        rc = tokens_check_fields(&reader->scratch, kind, reader->tokens, at, &line, err);
+    }
     if (rc_failed(rc)) {
         return object_error(reader, rc, head, line, err);
     }
@@ -212,7 +215,11 @@ static struct rc take_object(struct manifest_reader *reader, struct manifest_hea
     if (kind != NULL) {
         TRY(take_known(reader, kind, head, at, &manifest, err));
     }
-    struct rc rc = reader->on_manifest(reader->ctx, &manifest, err);
+    struct rc rc = manifest_check_kind(&reader->scratch, head->api_version, head->kind, err);
+
+    if (!rc_failed(rc)) {
+        rc = reader->on_manifest(reader->ctx, &manifest, err);
+    }
 
     return rc_failed(rc) ? object_error(reader, rc, head, manifest.line, err) : rc;
 }

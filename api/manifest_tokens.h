@@ -15,3 +15,14 @@ struct recorded_token {
  * key and both lines, and *ret_line is the second. */
 NODISCARD struct rc tokens_check_keys(struct arena *arena, const struct recorded_token *tokens,
                                       uint32_t count, uint32_t *ret_line, struct err *err);
+
+/* -- manifest_strict.c ------------------------------------------------------------------------- */
+
+/* A field, or a word in one, that a CRD of tallyman.dev doesn't know: RC_INVALID names it, its path
+ * and what would be right, and *ret_line is where it stands. `at` is the object's first token. */
+NODISCARD struct rc tokens_check_fields(struct arena *arena, const struct kind_info *kind,
+                                        const struct recorded_token *tokens, uint32_t at,
+                                        uint32_t *ret_line, struct err *err);
+/* A kind or version of tallyman.dev that isn't known. */
+NODISCARD struct rc manifest_check_kind(struct arena *arena, struct str api_version,
+                                        struct str name, struct err *err);

@@ -1,11 +1,12 @@
-/* The schemas of tallyman.dev's kinds and their CRDs name the same fields: what a schema lacks
- * would be ignored in silence, what a CRD lacks would be pruned. */
+/* The schemas of tallyman.dev's kinds and their CRDs name the same fields, and in a spec the same
+ * words: what a schema lacks would be ignored in silence, what a CRD lacks would be pruned. */
 #include "support/check.h"
 #include "support/file.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "tallyman/api/schema_words.h"
 #include "tallyman/api/codec.h"
 #include "tallyman/base/limits.h"
 
@@ -44,7 +45,7 @@ struct crd_walk {
     uint32_t depth;
 };
 
-static void add_property(const struct crd_walk *walk)
+static void add_property(const struct crd_walk *walk, const char *before, struct str word)
 {
     char path[512];
     size_t len = 0;
@@ -55,7 +56,10 @@ static void add_property(const struct crd_walk *walk)
                                     len == 0 ? "" : ".", STR_ARG(walk->keys[i]));
         }
     }
-    add_path(walk->paths, (struct str){path, len});
+    if (str_is_empty(word) || strncmp(path, "spec.", 5) == 0) {
+        snprintf(path + len, sizeof(path) - len, "%s" STR_FMT, before, STR_ARG(word));
+        add_path(walk->paths, str_from_c(path));
+    }
 }
 
 static struct rc on_crd_token(void *ctx, const struct token *token, struct err *err)
@@ -66,8 +70,11 @@ static struct rc on_crd_token(void *ctx, const struct token *token, struct err *
     if (token->kind == TOKEN_KEY) {
         walk->keys[walk->depth] = arena_copy_str(&arena, token->text);
         if (walk->depth > 0 && str_eq_c(walk->keys[walk->depth - 1], "properties")) {
-            add_property(walk);
+            add_property(walk, "", STR(""));
         }
+    } else if (token->kind == TOKEN_STRING && walk->depth > 0 &&
+               str_eq_c(walk->keys[walk->depth - 1], "enum")) {
+        add_property(walk, "=", token->text);
     } else if (token->kind == TOKEN_OBJECT_START || token->kind == TOKEN_ARRAY_START) {
         walk->depth++;
         walk->keys[walk->depth] = STR_NONE;
@@ -95,6 +102,18 @@ static void read_crd(const char *plural, struct path_list *paths)
 /* -- of a schema --------------------------------------------------------------------------------
  */
 
+static void add_words(const char *const *words, const char *path, struct path_list *paths)
+{
+    for (int i = 0; words != NULL && i < FIELD_WORDS_MAX && words[i] != NULL; i++) {
+        char word[600];
+
+        snprintf(word, sizeof(word), "%s=%s", path, words[i]);
+        if (strncmp(word, "spec.", 5) == 0) {
+            add_path(paths, str_from_c(word));
+        }
+    }
+}
+
 static void read_schema(const struct schema *schema, const char *head, struct path_list *paths)
 {
     for (uint32_t i = 0; i < schema->field_count; i++) {
@@ -103,6 +122,7 @@ static void read_schema(const struct schema *schema, const char *head, struct pa
 
         snprintf(path, sizeof(path), "%s%s%s", head, head[0] == '\0' ? "" : ".", field->name);
         add_path(paths, str_from_c(path));
+        add_words(schema_words(schema, field), path, paths);
         if (field->schema != NULL && strcmp(path, "metadata") != 0) {
             read_schema(field->schema, path, paths);
         }
