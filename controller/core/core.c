@@ -6,6 +6,7 @@
 
 #include "ailment.h"
 #include "check.h"
+#include "fit_plan.h"
 #include "gang_input.h"
 #include "gate.h"
 #include "ghost.h"
@@ -38,6 +39,8 @@ struct core *core_new(const struct core_options *options)
     RB_INIT(&core->ready);
     arena_init(&core->scratch);
     bookings_init(core);
+    fit_plan_init(core);
+    tell_init(core);
     static const char *const always_known[] = {"cpu", "memory", "ephemeral-storage", RESOURCE_PODS};
     for (size_t i = 0; i < ARRAY_COUNT(always_known); i++) {
         (void)resource_intern(core, str_from_c(always_known[i]));
@@ -90,6 +93,8 @@ void core_free(struct core *core)
         mem_free(name);
     }
     fit_promises_free(core);
+    fit_plan_free(core);
+    tell_free(core);
     arena_deinit(&core->scratch);
     trace_free(core->trace);
     mem_free(core);
@@ -318,6 +323,7 @@ static int64_t next_wake_ms(const struct core *core)
     wake_ms = earlier(wake_ms, core->next_rest_end_ms);
     wake_ms = earlier(wake_ms, core->next_ghost_check_ms);
     wake_ms = earlier(wake_ms, core->next_admission_retry_ms);
+    wake_ms = earlier(wake_ms, tell_due_ms(core));
     return earlier(wake_ms, bookings_due_ms(core));
 }
 
@@ -355,12 +361,14 @@ struct rc core_step(struct core *core, const struct event *event, struct effects
     core->cost = (struct core_cost){.gangs_visited = 0};
     core->now_ms = event->now_ms > core->now_ms ? event->now_ms : core->now_ms;
     bookings_step(core);
+    tell_step(core);
     *ret_effects = (struct effects){.arena = ret_effects->arena};
     core->out = ret_effects;
     struct rc rc = take_in(core, event, err);
     if (core->is_ready && !event->more_follow) {
         fire_timers(core);
         decide(core);
+        tell_go_on(core);
         queue_tick(core);
     }
     remember_effects(core);

@@ -34,10 +34,7 @@ static void park(struct core *core, struct shape *shape, const struct evaluation
     if (!is_changed) {
         return;
     }
-    struct gang *gang;
-    RB_FOREACH (gang, shape_gang_tree, &shape->gangs) {
-        gang_show(core, gang);
-    }
+    tell_reason(core, shape);
 }
 
 /* StrictFIFO: the next gang in line whose shape this pass hasn't judged. */

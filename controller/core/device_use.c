@@ -2,7 +2,10 @@
  *
  * A device that may be allocated several times (allowMultipleAllocations) is in use by shares, each
  * of which takes of its capacities; its counters are drawn on once, with the first share. */
+#include <assert.h>
+
 #include "ask.h"
+#include "fit_plan.h"
 #include "internal.h"
 
 /* What is free on its node is another amount now, and on others whose devices draw on the same
@@ -227,12 +230,14 @@ static void counters_plan(struct core *core, struct device_state *device)
 
 void device_plan(struct core *core, struct device_state *device)
 {
+    plan_note_device(core, device);
     device->plan_epoch = core->device_plan_epoch = core->plan_epoch;
     counters_plan(core, device);
 }
 
 void device_plan_share(struct core *core, struct device_state *device, const i128 *amounts)
 {
+    plan_note_other(core);
     if (!device_has_shares(core, device)) {
         counters_plan(core, device); /* they are drawn on once, however many share it */
     }
@@ -250,13 +255,26 @@ void device_plan_share(struct core *core, struct device_state *device, const i12
     }
 }
 
+static void device_leave_plan(struct device_state *device)
+{
+    device->plan_epoch = 0;
+    for (uint32_t i = 0; i < device->counter_count; i++) {
+        device->pool->counters[device->counters[i].counter].planned -= device->counters[i].amount;
+    }
+}
+
 void device_unplan(struct core *core, struct device_state *device)
 {
     if (device->plan_epoch != core->plan_epoch) {
         return;
     }
-    device->plan_epoch = 0;
-    for (uint32_t i = 0; i < device->counter_count; i++) {
-        device->pool->counters[device->counters[i].counter].planned -= device->counters[i].amount;
-    }
+    plan_drop_device(core, device);
+    device_leave_plan(device);
+}
+
+void device_take_back(struct core *core, struct device_state *device)
+{
+    assert(device->plan_epoch == core->plan_epoch);
+    device_leave_plan(device);
+    device_touch(core, device);
 }

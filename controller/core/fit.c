@@ -13,15 +13,6 @@
 
 #include "tallyman/base/limits.h"
 
-void fit_plan_new(struct core *core)
-{
-    core->plan_epoch++;
-    for (struct node_state *node = core->planned_nodes; node != NULL; node = node->next_planned) {
-        node_touch(core, node);
-    }
-    core->planned_nodes = NULL;
-}
-
 /* -- the plan --------------------------------------------------------------------------------- */
 
 struct crowd_list fit_promised(struct core *core)

@@ -5,6 +5,7 @@
  * set first min_count pods, then the others. That all find a place so isn't
  * enough: kube-scheduler takes the pods in any order, so whatever it does with one set must leave
  * the others their places (fit_robust.c), or the gang waits and is told which set is in the way. */
+#include "fit_plan.h"
 #include "incident.h"
 #include "roam.h"
 #include "topology.h"
@@ -207,8 +208,7 @@ static bool place_all(struct core *core, const struct trial *trial, const uint32
                       uint32_t *ret_short)
 {
     forget_places(trial->wants);
-    fit_plan_new(core);
-    fit_place_promises(core, trial->promised);
+    fit_plan_promised(core, trial->promised);
     if (trial->node != NULL &&
         !(place_claims(core, trial->wants, trial->node) &&
           place_pinned(core, trial->wants, trial->node, trial->pinned, ret_short))) {
@@ -361,13 +361,11 @@ static void explain_short(struct core *core, const struct crowd_list *promised,
     if (wants->count > 1) {
         struct fit_want lone = {
             .demand = want->demand, .count = want->min_count, .min_count = want->min_count};
-        fit_plan_new(core);
-        fit_place_promises(core, promised);
+        fit_plan_promised(core, promised);
         place_more(core, &lone, lone.count);
         result->is_alone = lone.placed < lone.min_count;
     }
-    fit_plan_new(core);
-    fit_place_promises(core, promised);
+    fit_plan_promised(core, promised);
     for (uint32_t w = 0; w < wants->count && !result->is_alone; w++) {
         if (w != result->short_set) {
             (void)fit_place(core, &wants->items[w].demand, wants->items[w].placed);
@@ -412,8 +410,7 @@ static void explain_no_domain(struct core *core, const struct crowd_list *promis
     struct fit_result elsewhere = {.is_fit = false};
     bool would_fit = fit_anywhere(core, promised, wants, &elsewhere);
     forget_places(wants);
-    fit_plan_new(core);
-    fit_place_promises(core, promised);
+    fit_plan_promised(core, promised);
     fit_explain_topology(core, wants, result);
     result->topology.is_short = would_fit || elsewhere.is_promised;
     if (!would_fit) {

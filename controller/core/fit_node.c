@@ -3,6 +3,7 @@
  * A plan is a what-if: what is planned on a node or of a device counts only while its epoch is
  * core.plan_epoch, so that a new plan costs one increment. */
 #include "ask.h"
+#include "fit_plan.h"
 #include "shadow.h"
 #include "topology.h"
 
@@ -306,6 +307,7 @@ void node_plan_pods(struct core *core, struct node_state *node, const struct pod
     node_touch(core, node);
     vector_add_all(&node->planned, &set->per_pod, count);
     vector_add(&node->planned, resource_find(core, STR(RESOURCE_PODS)), count);
+    plan_note_pods(core, node, set, count);
 }
 
 /* The set, as its pods are on that node, asks for nothing but so many devices. */
@@ -314,6 +316,7 @@ static int64_t node_place_counted(struct core *core, const struct pod_set *set,
 {
     bool is_exact;
     int64_t slots = node_safe_device_slots(core, set, node, &is_exact);
+    core->plan->is_inexact = core->plan->is_inexact || !is_exact;
     bool is_alone = set->ask != NULL && !core->plan_is_contested && !set->has_extended;
     if (slots < want && !is_exact && is_alone) {
         return node_place_asked(core, set->ask, node, want);
@@ -420,6 +423,7 @@ void node_crowd(struct core *core, const struct pod_demand *demand, struct node_
     const struct vector *per_pod = &pod_set_on(demand->set, node)->per_pod;
     struct str pods_name = resource_find(core, STR(RESOURCE_PODS));
     node_open_plan(core, node);
+    plan_note_other(core);
     struct vector planned = node->planned;
     node->planned = (struct vector){.items = NULL};
     int64_t slots = node_plain_slots(core, demand, node, pods);

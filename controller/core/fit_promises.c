@@ -1,5 +1,6 @@
 /* fit_promises.c - the gangs that were let go and whose pods are on their way: alike ones together,
  * as crowds. */
+#include "fit_plan.h"
 #include "topology.h"
 #include "shadow.h"
 
@@ -92,25 +93,67 @@ struct crowd *fit_crowd_find(const struct core *core, const struct crowd_list *l
     return NULL;
 }
 
-/* The crowd that such pods belong to, or a new one. */
-static struct crowd *crowd_of(struct core *core, struct arena *arena, struct crowd_list *list,
-                              const struct pod_demand *demand)
+/* -- the list ---------------------------------------------------------------------------------- */
+
+/* In the order of their first gangs, as they were admitted, and of those gangs' sets. */
+struct promise_list {
+    struct arena *arena;
+    struct crowd_list list;
+    struct promise_first {
+        const struct gang *gang;
+        uint32_t set;
+    } * firsts; /* of each crowd; its demand is that set's */
+    uint32_t first_capacity;
+};
+
+static int compare_firsts(const struct promise_first *a, const struct promise_first *b)
 {
-    struct crowd *found = fit_crowd_find(core, list, demand);
-    if (found != NULL) {
-        return found;
-    }
-    list->items =
-        arena_grow(arena, list->items, list->count, &list->capacity, sizeof(struct crowd));
-    list->items[list->count] = (struct crowd){.demand = *demand};
-    return &list->items[list->count++];
+    int by_gang = gang_compare_admitted(a->gang, b->gang);
+    return by_gang != 0 ? by_gang : (a->set > b->set) - (a->set < b->set);
 }
 
-static void add_promises(struct core *core, struct arena *arena, const struct gang *gang,
-                         struct crowd_list *list)
+/* Its first gang is another one now: it goes where that one's place is. */
+static void move_forward(struct promise_list *list, uint32_t at)
 {
+    struct crowd crowd = list->list.items[at];
+    struct promise_first first = list->firsts[at];
+    for (; at > 0 && compare_firsts(&first, &list->firsts[at - 1]) < 0; at--) {
+        list->list.items[at] = list->list.items[at - 1];
+        list->firsts[at] = list->firsts[at - 1];
+    }
+    list->list.items[at] = crowd;
+    list->firsts[at] = first;
+}
+
+static void add_pods(struct core *core, struct promise_list *list, const struct pod_demand *demand,
+                     const struct promise_first *first, int64_t pods)
+{
+    struct crowd *found = fit_crowd_find(core, &list->list, demand);
+    uint32_t at = found == NULL ? list->list.count : (uint32_t)(found - list->list.items);
+    if (found == NULL) {
+        list->firsts = arena_grow(list->arena, list->firsts, list->list.count,
+                                  &list->first_capacity, sizeof(*list->firsts));
+        list->list.items = arena_grow(list->arena, list->list.items, list->list.count,
+                                      &list->list.capacity, sizeof(struct crowd));
+        list->list.items[list->list.count++] = (struct crowd){.pods = 0};
+    }
+    struct crowd *crowd = &list->list.items[at];
+    crowd->pods = sat_add(crowd->pods, pods);
+    if (found == NULL || compare_firsts(first, &list->firsts[at]) < 0) {
+        crowd->demand = *demand;
+        list->firsts[at] = *first;
+        move_forward(list, at);
+    }
+}
+
+static void add_promises(struct core *core, struct promise_list *list, const struct gang *gang)
+{
+    if (gang_promised_pods(gang) == 0 || gang->shape == NULL) {
+        return;
+    }
     shape_resolve(core, gang->shape);
-    list->is_incomplete = list->is_incomplete || gang->shape->broken.reason != REASON_NONE;
+    list->list.is_incomplete =
+        list->list.is_incomplete || gang->shape->broken.reason != REASON_NONE;
     for (uint32_t s = 0; s < gang->reservation->set_count; s++) {
         const struct reserved_set *reserved = &gang->reservation->sets[s];
         const struct pod_set *set = pod_set_find(gang->shape, reserved->name);
@@ -119,38 +162,66 @@ static void add_promises(struct core *core, struct arena *arena, const struct ga
             continue; /* a set that its object has no more makes no pods */
         }
         struct pod_demand demand = promise_demand(core, gang, set, reserved);
-        struct crowd *crowd = crowd_of(core, arena, list, &demand);
-        crowd->pods = sat_add(crowd->pods, pods);
+        struct promise_first first = {gang, s};
+        add_pods(core, list, &demand, &first, pods);
     }
 }
 
-static struct crowd_list list_promises(struct core *core, struct arena *arena)
+static void list_promises(struct core *core, struct promise_list *list)
 {
-    struct crowd_list list = {.items = NULL};
     struct gang *gang;
     RB_FOREACH (gang, gang_unbound_tree, &core->unbound) {
-        if (gang_promised_pods(gang) > 0 && gang->shape != NULL) {
-            add_promises(core, arena, gang, &list);
-        }
+        add_promises(core, list, gang);
     }
-    return list;
 }
 
 struct crowd_list fit_promises(struct core *core)
 {
-    return list_promises(core, &core->scratch);
+    struct promise_list list = {.arena = &core->scratch};
+    list_promises(core, &list);
+    return list.list;
 }
 
 /* -- within a pass ------------------------------------------------------------------------------
  */
 
-/* What one judgement has found serves the next, until the pass lets somebody go. */
+/* More are quicker listed anew. */
+#define NEWCOMERS_MAX 32
+
+/* What one judgement has found serves the next; gangs that the pass lets go are added. */
 struct kept_promises {
     struct arena arena;
-    struct crowd_list list;
+    struct promise_list list;
     uint64_t pass;
-    uint64_t changes; /* core.promise_changes then */
+    uint64_t changes;                      /* core.promise_changes then */
+    struct gang *newcomers[NEWCOMERS_MAX]; /* that aren't in the list yet; all of this pass */
+    uint32_t newcomer_count;
 };
+
+/* Whether it is one that the list may take up later. */
+static bool is_newcomer(const struct core *core, struct kept_promises *kept, struct gang *gang)
+{
+    for (uint32_t i = kept->newcomer_count; i > 0; i--) {
+        if (kept->newcomers[i - 1] == gang) {
+            return true;
+        }
+    }
+    if (gang->is_in_unbound || kept->newcomer_count == NEWCOMERS_MAX || !core->is_passing) {
+        return false; /* it is in the list, or may be */
+    }
+    kept->newcomers[kept->newcomer_count++] = gang;
+    return true;
+}
+
+void fit_promises_changed(struct core *core, struct gang *gang)
+{
+    struct kept_promises *kept = core->kept_promises;
+    bool is_kept =
+        kept != NULL && kept->pass == core->pass && kept->changes == core->promise_changes;
+    if (!is_kept || !is_newcomer(core, kept, gang)) {
+        core->promise_changes++;
+    }
+}
 
 struct crowd_list fit_promises_kept(struct core *core)
 {
@@ -164,11 +235,17 @@ struct crowd_list fit_promises_kept(struct core *core)
     struct kept_promises *kept = core->kept_promises;
     if (kept->pass != core->pass || kept->changes != core->promise_changes) {
         arena_reset(&kept->arena);
-        kept->list = list_promises(core, &kept->arena);
-        kept->pass = core->pass;
-        kept->changes = core->promise_changes; /* shapes may have been resolved for it */
+        kept->list = (struct promise_list){.arena = &kept->arena};
+        list_promises(core, &kept->list);
+        kept->newcomer_count = 0;
     }
-    return kept->list;
+    for (uint32_t i = 0; i < kept->newcomer_count; i++) {
+        add_promises(core, &kept->list, kept->newcomers[i]);
+    }
+    kept->newcomer_count = 0;
+    kept->pass = core->pass;
+    kept->changes = core->promise_changes; /* shapes may have been resolved for it */
+    return kept->list.list;
 }
 
 void fit_promises_free(struct core *core)

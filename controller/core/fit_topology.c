@@ -9,6 +9,7 @@
 #include "topology.h"
 
 #include "extended.h"
+#include "fit_plan.h"
 
 #include "tallyman/base/limits.h"
 
@@ -148,8 +149,7 @@ static void measure(struct search *search)
 {
     struct core *core = search->core;
     demand_set_domain(search->wants, NULL);
-    fit_plan_new(core);
-    fit_place_promises(core, &search->placed);
+    fit_plan_promised(core, &search->placed);
     for (uint32_t w = 0; w < search->wants->count; w++) {
         search->rooms[w] = topology_room_of(core, search->tree, &search->wants->items[w].demand);
     }

@@ -14,6 +14,7 @@
  * Invariant: a gang holds a reservation exactly while it is Reserved, Admitted or Running, or while
  * it is Suspending and had one; the reservation goes with its last pod. */
 #include "check.h"
+#include "fit_plan.h"
 #include "preempt.h"
 #include "wait.h"
 
@@ -168,6 +169,7 @@ void gang_dequeue(struct core *core, struct gang *gang)
     bool was_in_line = shape->is_in_line;
     ready_remove(core, shape);
     waits_unlink(shape);
+    tell_gang_leaves(core, shape, gang);
     shape_take_gang(shape, gang);
     if (was_ready) {
         ready_add(core, shape);
@@ -277,7 +279,7 @@ void gang_reprioritize(struct core *core, struct gang *gang)
 void gang_mark_unbound(struct core *core, struct gang *gang)
 {
     int64_t promised = gang_promised_pods(gang);
-    core->promise_changes++;
+    fit_promises_changed(core, gang);
     int64_t dropped = gang->promised_pods - promised;
     int64_t taken_up = (int64_t)gang->settled_pods - gang->promise_settled_pods;
     gang->promised_pods = promised;

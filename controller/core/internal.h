@@ -182,7 +182,7 @@ bool device_is_open(const struct core *core, const struct device_state *device);
 /* A what-if frees what the allocation takes of it, or takes that back. */
 void device_set_freed(struct core *core, const struct allocation_result *result, bool is_freed);
 void device_plan(struct core *core, struct device_state *device);
-void device_unplan(struct core *core, struct device_state *device);
+void device_unplan(struct core *core, struct device_state *device); /* the last that was planned */
 void devices_free(struct core *core);
 /* Why some pool's devices don't count, or absent: of the first such pool by its key. */
 struct str pools_trouble(const struct core *core, struct arena *arena);
@@ -411,7 +411,6 @@ struct gang *gang_new(struct core *core, struct str uid, struct str namespace_na
                       struct str name);
 /* Whether it is among those with promised places; after each change of what it holds. */
 void gang_mark_unbound(struct core *core, struct gang *gang);
-void fit_promises_free(struct core *core);
 void gang_job_gone(struct core *core, struct gang *gang);
 void gang_remember(struct core *core, struct gang *gang);
 /* Puts off its next start: one failure more, and a time that doubles with each. */

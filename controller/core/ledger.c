@@ -2,6 +2,7 @@
  *
  * A named claim is charged once, to the earliest-admitted gang that holds it; when that one ends
  * the charge moves to the next oldest, so that the sum of the charges stays what is in use. */
+#include "fit_plan.h"
 #include "history.h"
 #include "preempt.h"
 #include "wait.h"
@@ -219,7 +220,7 @@ void ledger_set_surplus(struct core *core, struct gang *gang, struct charge_list
 
 void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_request *request)
 {
-    core->promise_changes++;
+    fit_promises_changed(core, gang);
     assert(gang->reservation == NULL && !gang->is_in_queue);
     struct reservation *reservation = MEM_NEW(struct reservation);
     reservation->queue = request->queue;
@@ -252,7 +253,7 @@ void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_r
 
 void ledger_resize(struct core *core, struct gang *gang, struct reserved_set *set, int64_t count)
 {
-    core->promise_changes++;
+    fit_promises_changed(core, gang);
     assert(gang->reservation != NULL && count >= 0);
     if (count != set->count) {
         bookings_move(core);
@@ -275,7 +276,7 @@ static void sets_release(struct core *core, struct gang *gang)
 
 void ledger_release(struct core *core, struct gang *gang)
 {
-    core->promise_changes++;
+    fit_promises_changed(core, gang);
     struct reservation *reservation = gang->reservation;
     if (reservation == NULL) {
         return;

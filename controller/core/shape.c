@@ -1,5 +1,6 @@
 /* shape.c - gangs of a queue that ask the same share one shape, and are judged once. */
 #include "ask.h"
+#include "fit_plan.h"
 #include "preempt.h"
 #include "wait.h"
 
@@ -122,6 +123,7 @@ static void pod_set_free(struct core *core, struct pod_set *set)
 static void shape_clear(struct core *core, struct shape *shape)
 {
     core->promise_changes++;
+    plan_lose(core);
     verdict_drop(&shape->broken);
     for (uint32_t s = 0; s < shape->set_count; s++) {
         pod_set_clear(core, &shape->sets[s]);
@@ -150,6 +152,7 @@ void shape_drop(struct core *core, struct shape *shape)
     if (--shape->users > 0) {
         return;
     }
+    tell_shape_gone(core, shape);
     ready_remove(core, shape);
     waits_clear(shape);
     struct shape **link = &shape->queue->shapes;

@@ -30,6 +30,8 @@ struct topology_room;
 struct bookings;
 struct gang_input;
 struct kept_promises;
+struct plan;
+struct tellings;
 struct check;
 struct job_requests;
 struct request_state;
@@ -176,6 +178,7 @@ struct shape {
     struct quota_wait *waits; /* owned; wait.h */
     uint32_t wait_count;
     bool is_room_waiter;
+    bool is_untold; /* some of its gangs are still to be told its reason; tell.c */
     struct shape *next_room_waiter, *previous_room_waiter;
     bool is_preemptor;    /* parked, and stopping others might help */
     bool is_room_changed; /* since it was judged, on nodes or devices that it could use, or by pods
@@ -446,6 +449,8 @@ struct core {
     struct shape *room_waiters; /* parked for room or for an object; list by next_room_waiter */
     struct quota_node *active_roots; /* of trees with such queues; list by next_active */
     bool is_tree_stale;              /* the trees of quota have to be linked anew */
+    struct tellings *tellings;       /* owned; tell.c */
+    struct plan *plan;               /* owned; fit_plan.h */
     uint64_t plan_epoch;
     uint64_t device_plan_epoch;               /* the last in which a device was planned */
     struct node_state *planned_nodes;         /* that the plan has opened; list by next_planned */

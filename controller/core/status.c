@@ -285,16 +285,16 @@ void emit_status(struct core *core, enum object_kind kind, struct str name)
     effect->name = arena_copy_str(core->out->arena, name);
 }
 
-static void refresh_positions(struct core *core, struct queue_state *queue)
+/* How many gangs were told. */
+static uint32_t refresh_positions(struct core *core, struct queue_state *queue)
 {
-    int64_t count = 0;
-    struct gang *gang;
-    RB_FOREACH (gang, gang_tree, &queue->pending) {
-        if (count++ == POSITION_EXACT_MAX) {
-            break;
-        }
+    uint32_t count = 0;
+    struct gang *gang = RB_MIN(gang_tree, &queue->pending);
+    for (; gang != NULL && count < POSITION_EXACT_MAX; count++) {
         gang_show(core, gang);
+        gang = RB_NEXT(gang_tree, NULL, gang);
     }
+    return count;
 }
 
 /* When something about the queue is to be written; INT64_MAX: nothing is. */
@@ -333,8 +333,10 @@ void queue_clear_due(struct core *core, struct queue_state *queue)
     }
 }
 
-static void queue_refresh(struct core *core, struct queue_state *queue)
+/* How much of it there was to say. */
+static uint32_t queue_refresh(struct core *core, struct queue_state *queue)
 {
+    uint32_t said = 1;
     bool is_due = core->now_ms >= queue->next_status_ms;
     if (queue->object != NULL && queue->is_status_dirty && is_due && !queue->is_status_pending) {
         queue->is_status_dirty = false;
@@ -345,9 +347,10 @@ static void queue_refresh(struct core *core, struct queue_state *queue)
     if (queue->is_pending_dirty && core->now_ms >= queue->next_refresh_ms) {
         queue->is_pending_dirty = false;
         queue->next_refresh_ms = core->now_ms + POSITION_REFRESH_MS;
-        refresh_positions(core, queue);
+        said += refresh_positions(core, queue);
     }
     queue_set_due(core, queue);
+    return said;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -357,7 +360,7 @@ static int compare_names(const void *a, const void *b)
     return queue_compare_name(*left, *right);
 }
 
-/* Those that are due, by name. */
+/* Those that are due, by name; what is more than a step should say is left to the next. */
 static void refresh_queues(struct core *core)
 {
     struct queue_state **due = NULL;
@@ -365,7 +368,7 @@ static void refresh_queues(struct core *core)
     uint32_t capacity = 0;
     struct queue_state *queue;
     RB_FOREACH (queue, queue_due_tree, &core->due_queues) {
-        if (queue->due_ms > core->now_ms) {
+        if (queue->due_ms > core->now_ms || count == TELL_GANGS_PER_STEP) {
             break;
         }
         due = arena_grow(&core->scratch, due, count, &capacity, sizeof(struct queue_state *));
@@ -374,8 +377,9 @@ static void refresh_queues(struct core *core)
     if (count > 1) {
         qsort(due, count, sizeof(struct queue_state *), compare_names);
     }
-    for (uint32_t i = 0; i < count; i++) {
-        queue_refresh(core, due[i]);
+    uint32_t said = 0;
+    for (uint32_t i = 0; i < count && said < TELL_GANGS_PER_STEP; i++) {
+        said += queue_refresh(core, due[i]);
     }
 }
 
@@ -405,6 +409,7 @@ int64_t queue_next_due_ms(const struct core *core)
     const struct queue_state *queue =
         RB_MIN(queue_due_tree, (struct queue_due_tree *)(uintptr_t)&core->due_queues);
     int64_t due_ms = queue == NULL ? INT64_MAX : queue->due_ms;
+    due_ms = due_ms > core->now_ms ? due_ms : core->now_ms + 1; /* this step had enough to say */
     bool is_flavor_first = core->next_flavor_status_ms != 0 && core->next_flavor_status_ms < due_ms;
     return is_flavor_first ? core->next_flavor_status_ms : due_ms;
 }

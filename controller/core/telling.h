@@ -52,3 +52,16 @@ void past_explain(const struct gang *gang, struct arena *arena, struct explanati
 /* As its Admission has kept it. */
 void past_take(struct gang *gang, const struct admission_status *status);
 void past_free(struct gang *gang);
+
+/* -- tell.c: who is told of a new reason, and when ----------------------------------------------
+ */
+
+void tell_init(struct core *core);
+void tell_free(struct core *core);
+/* All its gangs, those that this step may not tell any more by those that follow. */
+void tell_reason(struct core *core, struct shape *shape);
+void tell_gang_leaves(struct core *core, struct shape *shape, const struct gang *gang);
+void tell_shape_gone(struct core *core, struct shape *shape);
+void tell_step(struct core *core);            /* a step begins */
+void tell_go_on(struct core *core);           /* with those of former steps */
+int64_t tell_due_ms(const struct core *core); /* 0: nobody is to be told */

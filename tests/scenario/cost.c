@@ -130,6 +130,31 @@ static void waiting_for_quota_is_not_woken_by_pods(void **state)
     assert_int_equal(counts.gangs_visited, 0);
 }
 
+/* A pass that lets 60 gangs go: the pods of those in front stay where they were placed for the
+ * judgement before, and aren't placed again for each that follows. */
+static void pods_on_their_way_are_placed_once(void **state)
+{
+    struct scenario *s = *state;
+    checks_are_cheap(s);
+    given_queue(s, "q", "cpu=1");
+    for (int i = 0; i < 100; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "n%03d", i);
+        given_node(s, name, "cpu=4");
+    }
+    for (int i = 0; i < 60; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "job%02d", i);
+        given_job(s, name, "q", "pods=4 cpu=1");
+    }
+    scenario_start(s);
+    (void)counts_take(s);
+    quota_becomes(s, "q", "cpu=240");
+    struct scenario_counts counts = counts_take(s);
+    assert_int_equal(counts.admitted, 60);
+    assert_true(counts.nodes_visited <= 60 * 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +162,7 @@ int main(void)
         scenario_test(release_is_judged_by_the_one_that_takes_it),
         scenario_test(release_in_another_tree_wakes_nobody),
         scenario_test(full_nodes_are_not_looked_at),
+        scenario_test(pods_on_their_way_are_placed_once),
         scenario_test(waiting_for_quota_is_not_woken_by_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

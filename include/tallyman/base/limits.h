@@ -49,23 +49,25 @@
 #define CEL_REGEX_REPEAT_MAX     1000 /* RE2's own */
 
 /* core */
-#define MESSAGE_MAX_BYTES              1024             /* a sentence in an Admission */
-#define ADVICE_CREDIT_MAX              INT64_C(2000000) /* nodes and devices looked at for advice */
-#define ADVICE_CREDIT_PER_MS           200
-#define ADVICE_COMMAND_MAX_BYTES       512
-#define RESOURCE_NAMES_MAX             4096
-#define POD_SETS_MAX                   16
-#define CLAIM_SHARERS_MAX              256 /* Kubernetes: ResourceClaim.status.reservedFor */
-#define CLAIM_DEVICES_MAX              32  /* Kubernetes: allocation results of a claim */
-#define ROAMING_GROUPS_MAX             64  /* sets of nodes that see devices of no node; one bit */
-#define ROAMING_CHOICES_MAX            6  /* kinds of nodes that may be full before these run out */
-#define PINNED_NODES_MAX               64 /* that a gang is tried on whole, for one judgement */
-#define ALLOCATE_STEPS_MAX             20000 /* of the search for devices on one node */
-#define ALLOCATE_STEPS_ALL             60000 /* of all nodes of one judgement */
-#define ALLOCATE_STEPS_FEW             500   /* for each node after that */
-#define CLAIM_CONSTRAINTS_MAX          32    /* Kubernetes: constraints of a claim */
-#define GANG_PODS_MAX                  100000
-#define EXACT_FIT_NODES_MAX            16 /* brute force up to here, the heuristic beyond */
+#define MESSAGE_MAX_BYTES        1024             /* a sentence in an Admission */
+#define ADVICE_CREDIT_MAX        INT64_C(2000000) /* nodes and devices looked at for advice */
+#define ADVICE_CREDIT_PER_MS     200
+#define ADVICE_COMMAND_MAX_BYTES 512
+#define RESOURCE_NAMES_MAX       4096
+#define POD_SETS_MAX             16
+#define CLAIM_SHARERS_MAX        256   /* Kubernetes: ResourceClaim.status.reservedFor */
+#define CLAIM_DEVICES_MAX        32    /* Kubernetes: allocation results of a claim */
+#define ROAMING_GROUPS_MAX       64    /* sets of nodes that see devices of no node; one bit */
+#define ROAMING_CHOICES_MAX      6     /* kinds of nodes that may be full before these run out */
+#define PINNED_NODES_MAX         64    /* that a gang is tried on whole, for one judgement */
+#define ALLOCATE_STEPS_MAX       20000 /* of the search for devices on one node */
+#define ALLOCATE_STEPS_ALL       60000 /* of all nodes of one judgement */
+#define ALLOCATE_STEPS_FEW       500   /* for each node after that */
+#define CLAIM_CONSTRAINTS_MAX    32    /* Kubernetes: constraints of a claim */
+#define GANG_PODS_MAX            100000
+#define EXACT_FIT_NODES_MAX      16 /* brute force up to here, the heuristic beyond */
+/* Gangs that one step tells of a new reason; the others are told by the steps that follow. */
+#define TELL_GANGS_PER_STEP            128
 #define POSITION_EXACT_MAX             100
 #define POSITION_REFRESH_MS            10000
 #define READY_REFRESH_MS               10000 /* how many pods are ready, while more are to come */

@@ -57,6 +57,7 @@ static void step(struct cluster *cluster, enum timed timed, struct event *event)
         (void)fprintf(stderr, "bench: %s\n", err.text);
         exit(1);
     }
+    cluster->wake_at_ms = effects.wake_at_ms;
     keep_answers(cluster, &effects);
     arena_reset(&cluster->effects);
 }
@@ -352,7 +353,15 @@ void cluster_set_quota(struct cluster *cluster, uint32_t queue, uint32_t devices
 
 void cluster_advance(struct cluster *cluster, int64_t ms)
 {
-    cluster->now_ms += ms;
+    int64_t until_ms = cluster->now_ms + ms;
+    while (cluster->is_synced && cluster->wake_at_ms <= until_ms) {
+        bool is_later = cluster->wake_at_ms > cluster->now_ms;
+        cluster->now_ms = is_later ? cluster->wake_at_ms : cluster->now_ms;
+        struct event event = {.kind = EVENT_TICK};
+        step(cluster, TIMED_TICK, &event);
+        answer_all(cluster);
+    }
+    cluster->now_ms = until_ms;
 }
 
 struct series *cluster_series(struct cluster *cluster, enum timed timed)

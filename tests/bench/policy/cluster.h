@@ -6,7 +6,15 @@
 
 #include "tallyman/core/core.h"
 
-enum timed { TIMED_ARRIVAL, TIMED_RELEASE, TIMED_START, TIMED_HEARTBEAT, TIMED_OTHER, TIMED_COUNT };
+enum timed {
+    TIMED_ARRIVAL,
+    TIMED_RELEASE,
+    TIMED_START,
+    TIMED_HEARTBEAT,
+    TIMED_TICK,
+    TIMED_OTHER,
+    TIMED_COUNT
+};
 
 struct cluster_options {
     uint32_t nodes;

@@ -33,6 +33,7 @@ struct cluster {
     struct arena effects;
     struct arena content;
     int64_t now_ms;
+    int64_t wake_at_ms; /* the core's wish */
     bool is_synced;
     bool *device_used; /* by node and index */
     uint32_t *device_free;

@@ -1,6 +1,7 @@
 /* main.c - what an event costs the core, beside what it should cost.
  *
  *     bench_policy [--pending N] [--only crowd|scale|preempt|quota|topology]
+ *                  [--crowd quota|fair|unlike|devices] [--cycles N]
  *
  * Prints a figure and its target; a target that is missed is no failure, because the machine may be
  * slow. What must not come back (a broadcast, a poll) is asserted by counts in tests/scenario. */
@@ -12,7 +13,7 @@
 
 #include "tallyman/base/str.h"
 
-#define CYCLES 400
+static int64_t cycles = 400;
 
 static const struct {
     uint32_t pods;
@@ -28,7 +29,7 @@ static void add_waiting(struct cluster *cluster, uint32_t count)
 }
 
 /* Gangs end, others start, new ones come, nodes send heartbeats. */
-static void run_cycles(struct cluster *cluster, uint32_t cycles)
+static void run_cycles(struct cluster *cluster)
 {
     cluster_clear_series(cluster);
     for (uint32_t i = 0; i < cycles; i++) {
@@ -39,9 +40,12 @@ static void run_cycles(struct cluster *cluster, uint32_t cycles)
     }
 }
 
-static const char *const timed_names[TIMED_COUNT] = {"a Job comes", "a gang ends, step by step",
+static const char *const timed_names[TIMED_COUNT] = {"a Job comes",
+                                                     "a gang ends, step by step",
                                                      "a gang starts, step by step",
-                                                     "a node's heartbeat", "answers to writes"};
+                                                     "a node's heartbeat",
+                                                     "time goes on",
+                                                     "answers to writes"};
 
 static void print_series(struct cluster *cluster, const char *target)
 {
@@ -79,7 +83,7 @@ static double crowd(uint32_t pending, uint32_t quota, uint32_t kinds, bool is_fa
     size_t cluster_bytes;
     size_t gang_bytes;
     struct cluster *cluster = crowded(pending, quota, kinds, is_fair, &cluster_bytes, &gang_bytes);
-    run_cycles(cluster, CYCLES);
+    run_cycles(cluster);
     print_series(cluster, target);
     table_row("gangs started", "", "%u", cluster_admitted(cluster));
     table_row("memory: nodes, devices and what runs", "", "%.1f MB", (double)cluster_bytes / 1e6);
@@ -92,16 +96,32 @@ static double crowd(uint32_t pending, uint32_t quota, uint32_t kinds, bool is_fa
     return mean;
 }
 
-static void measure_crowd(uint32_t pending)
+static bool is_wanted(const char *only, const char *what)
 {
-    table_heading("a crowd that waits for quota");
-    (void)crowd(pending, 40, 1, false, "p99 < 1000 us");
-    table_heading("the same, fair sharing on");
-    (void)crowd(pending, 40, 1, true, "p99 < 1000 us");
-    table_heading("the same, all gangs of a queue unlike each other");
-    (void)crowd(pending, 40, 1000, false, "p99 < 1000 us");
-    table_heading("a crowd that waits for devices");
-    (void)crowd(pending, 400, 1, false, "p99 < 1000 us");
+    return only == NULL || strcmp(only, what) == 0;
+}
+
+static void measure_crowd(uint32_t pending, const char *only)
+{
+    static const struct {
+        const char *name;
+        const char *heading;
+        uint32_t quota;
+        uint32_t kinds;
+        bool is_fair;
+    } crowds[] = {
+        {"quota", "a crowd that waits for quota", 40, 1, false},
+        {"fair", "the same, fair sharing on", 40, 1, true},
+        {"unlike", "the same, all gangs of a queue unlike each other", 40, 1000, false},
+        {"devices", "a crowd that waits for devices", 400, 1, false},
+    };
+    for (size_t i = 0; i < sizeof(crowds) / sizeof(crowds[0]); i++) {
+        if (is_wanted(only, crowds[i].name)) {
+            table_heading(crowds[i].heading);
+            (void)crowd(pending, crowds[i].quota, crowds[i].kinds, crowds[i].is_fair,
+                        "p99 < 1000 us");
+        }
+    }
 }
 
 static void measure_scale(uint32_t pending)
@@ -226,41 +246,51 @@ static void measure_topology(void)
     measure_wave("a gang of 1000 in one of 50 racks", 1, 1000, "rack", 10000);
 }
 
-static bool is_wanted(const char *only, const char *what)
+struct choice {
+    const char *only;
+    const char *only_crowd;
+    int64_t pending;
+    int64_t scale;
+};
+
+static struct choice read_choice(int argc, char **argv)
 {
-    return only == NULL || strcmp(only, what) == 0;
+    struct choice choice = {.pending = 50000, .scale = 1000000};
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--only") == 0) {
+            choice.only = argv[i + 1];
+        } else if (strcmp(argv[i], "--crowd") == 0) {
+            choice.only_crowd = argv[i + 1];
+        } else if (strcmp(argv[i], "--cycles") == 0) {
+            (void)str_to_i64(str_from_c(argv[i + 1]), &cycles);
+        } else if (strcmp(argv[i], "--pending") == 0) {
+            (void)str_to_i64(str_from_c(argv[i + 1]), &choice.pending);
+        } else if (strcmp(argv[i], "--scale") == 0) {
+            (void)str_to_i64(str_from_c(argv[i + 1]), &choice.scale);
+        }
+    }
+    return choice;
 }
 
 int main(int argc, char **argv)
 {
-    const char *only = NULL;
-    int64_t pending = 50000;
-    int64_t scale = 1000000;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--only") == 0) {
-            only = argv[i + 1];
-        } else if (strcmp(argv[i], "--pending") == 0) {
-            (void)str_to_i64(str_from_c(argv[i + 1]), &pending);
-        } else if (strcmp(argv[i], "--scale") == 0) {
-            (void)str_to_i64(str_from_c(argv[i + 1]), &scale);
-        }
-    }
+    struct choice choice = read_choice(argc, argv);
     bool has_counter = meter_open();
     printf("instructions per event: %s\n",
            has_counter ? "counted, user space only" : "not counted here (perf_event_open refused)");
-    if (is_wanted(only, "quota")) {
+    if (is_wanted(choice.only, "quota")) {
         measure_quota();
     }
-    if (is_wanted(only, "preempt")) {
+    if (is_wanted(choice.only, "preempt")) {
         measure_preemption();
     }
-    if (is_wanted(only, "crowd")) {
-        measure_crowd((uint32_t)pending);
+    if (is_wanted(choice.only, "crowd")) {
+        measure_crowd((uint32_t)choice.pending, choice.only_crowd);
     }
-    if (is_wanted(only, "scale")) {
-        measure_scale((uint32_t)scale);
+    if (is_wanted(choice.only, "scale")) {
+        measure_scale((uint32_t)choice.scale);
     }
-    if (is_wanted(only, "topology")) {
+    if (is_wanted(choice.only, "topology")) {
         measure_topology();
     }
     meter_close();
