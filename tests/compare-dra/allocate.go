@@ -71,8 +71,8 @@ func allocatedState(claims []*resourceapi.ResourceClaim) structured.AllocatedSta
 }
 
 // claimsOfPod are the claims that the controller makes for one pod, and the named ones.
-func (s *state) claimsOfPod(pod int, claims []*resourceapi.ResourceClaim) (all, own []*resourceapi.ResourceClaim) {
-	for i, entry := range s.entries {
+func (g *gang) claimsOfPod(pod int, claims []*resourceapi.ResourceClaim) (all, own []*resourceapi.ResourceClaim) {
+	for i, entry := range g.entries {
 		if entry.named != "" {
 			for _, claim := range claims {
 				if claim.Name == entry.named {
@@ -82,7 +82,7 @@ func (s *state) claimsOfPod(pod int, claims []*resourceapi.ResourceClaim) (all, 
 			continue
 		}
 		claim := &resourceapi.ResourceClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%d-%d", pod, i), Namespace: "quay"},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d-%d", g.name, pod, i), Namespace: "quay"},
 			Spec:       *entry.spec.DeepCopy(),
 		}
 		all = append(all, claim)
@@ -106,8 +106,8 @@ func reaches(node *corev1.Node, claims []*resourceapi.ResourceClaim) bool {
 
 // place schedules one pod: every node that has room for it is asked, and one of those that can take
 // it is chosen. An error anywhere ends the pod's turn, as in the scheduler.
-func (s *state) place(pod int, claims *[]*resourceapi.ResourceClaim, room map[string]int, choose func(n int) int) error {
-	all, own := s.claimsOfPod(pod, *claims)
+func (s *state) place(g *gang, pod int, claims *[]*resourceapi.ResourceClaim, room map[string]int, choose func(n int) int) error {
+	all, own := g.claimsOfPod(pod, *claims)
 	var open []*resourceapi.ResourceClaim
 	for _, claim := range all {
 		if claim.Status.Allocation == nil {
@@ -125,7 +125,7 @@ func (s *state) place(pod int, claims *[]*resourceapi.ResourceClaim, room map[st
 	}
 	var ways []way
 	for _, node := range s.nodes {
-		if room[node.Name] == 0 || !s.mayUse(node) || !reaches(node, all) {
+		if room[node.Name] == 0 || !g.mayUse(node) || !reaches(node, all) {
 			continue
 		}
 		if len(open) == 0 {
@@ -152,8 +152,8 @@ func (s *state) place(pod int, claims *[]*resourceapi.ResourceClaim, room map[st
 	return nil
 }
 
-// placeAll schedules the gang, pod after pod.
-func (s *state) placeAll(choose func(n int) int) error {
+// placeAll schedules the gangs, pod after pod; of several the next is chosen, too.
+func (s *state) placeAll(gangs []*gang, choose func(n int) int) error {
 	var claims []*resourceapi.ResourceClaim
 	for _, claim := range s.claims {
 		claims = append(claims, claim.DeepCopy())
@@ -162,17 +162,29 @@ func (s *state) placeAll(choose func(n int) int) error {
 	for _, node := range s.nodes {
 		room[node.Name] = int(node.Status.Allocatable.Pods().Value())
 	}
-	for pod := range s.pods {
-		if err := s.place(pod, &claims, room, choose); err != nil {
-			return fmt.Errorf("%d of %d pods: %w", pod, s.pods, err)
+	var left []*gang
+	for _, g := range gangs {
+		for range g.pods {
+			left = append(left, g)
 		}
+	}
+	total := len(left)
+	for pod := range total {
+		next := 0
+		if len(gangs) > 1 {
+			next = choose(len(left))
+		}
+		if err := s.place(left[next], pod, &claims, room, choose); err != nil {
+			return fmt.Errorf("%d of %d pods: %w", pod, total, err)
+		}
+		left = append(left[:next], left[next+1:]...)
 	}
 	return nil
 }
 
 // mayUse says whether the nodeSelector that the plan adds allows the node.
-func (s *state) mayUse(node *corev1.Node) bool {
-	for key, value := range s.pin {
+func (g *gang) mayUse(node *corev1.Node) bool {
+	for key, value := range g.pin {
 		if node.Labels[key] != value {
 			return false
 		}
@@ -184,7 +196,7 @@ const randomOrders = 6
 
 // judge asks the real allocator with the nodes chosen in several ways: how often all pods found a
 // place, and why not.
-func (s *state) judge() (placed, tries int, why error) {
+func (s *state) judge(gangs []*gang) (placed, tries int, why error) {
 	random := rand.New(rand.NewSource(s.seed))
 	choices := []func(n int) int{
 		func(n int) int { return 0 },
@@ -199,7 +211,7 @@ func (s *state) judge() (placed, tries int, why error) {
 	}
 	for _, choose := range choices {
 		tries++
-		if err := s.placeAll(choose); err != nil {
+		if err := s.placeAll(gangs, choose); err != nil {
 			why = err
 			continue
 		}

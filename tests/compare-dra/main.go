@@ -22,6 +22,7 @@ import (
 
 type planned struct {
 	Decisions []struct {
+		Name     string
 		Decision string
 		Reason   string
 		Message  string
@@ -56,20 +57,36 @@ func ask(binary, directory string, s *state) (decision, why string, err error) {
 	if err := json.Unmarshal(output, &plan); err != nil {
 		return "", "", fmt.Errorf("%w in %q", err, output)
 	}
-	if len(plan.Decisions) != 1 {
-		return "", "", fmt.Errorf("%d decisions, not one", len(plan.Decisions))
+	if len(plan.Decisions) != len(s.gangs()) {
+		return "", "", fmt.Errorf("%d decisions for %d gangs", len(plan.Decisions), len(s.gangs()))
 	}
-	for _, set := range plan.Decisions[0].PodSets {
-		s.pin = set.NodeSelector
+	for _, d := range plan.Decisions {
+		for _, g := range s.gangs() {
+			if g.name == d.Name {
+				g.isAdmitted = d.Decision == "Admit"
+				g.pin = d.PodSets[0].NodeSelector
+			}
+		}
+		if d.Name == s.name {
+			decision, why = d.Decision, d.Reason+": "+d.Message
+		}
 	}
-	return plan.Decisions[0].Decision, plan.Decisions[0].Reason + ": " + plan.Decisions[0].Message, nil
+	return decision, why, nil
 }
 
 func judge(binary, directory string, seed int64) outcome {
 	s := newState(seed)
 	o := outcome{s: s}
 	o.decision, o.why, o.err = ask(binary, directory, s)
-	o.placed, o.tries, o.allocWhy = s.judge()
+	gangs := []*gang{&s.gang}
+	if s.other != nil && s.other.isAdmitted {
+		gangs = append(gangs, s.other)
+	}
+	if s.other != nil && !s.isAdmitted {
+		gangs = gangs[1:] // whether one waits beyond need isn't asked beside another
+		o.decision = "Admit"
+	}
+	o.placed, o.tries, o.allocWhy = s.judge(gangs)
 	return o
 }
 
@@ -109,9 +126,12 @@ func main() {
 }
 
 func report(outcomes []outcome, show int) int {
-	failed, admitted, always, waits := 0, 0, 0, 0
+	failed, admitted, always, waits, both := 0, 0, 0, 0, 0
 	byKind := map[string]int{}
 	for _, o := range outcomes {
+		if o.s.other != nil && o.s.other.isAdmitted && o.s.isAdmitted {
+			both++
+		}
 		switch {
 		case o.err != nil:
 			failed++
@@ -147,6 +167,7 @@ func report(outcomes []outcome, show int) int {
 	}
 	fmt.Printf("%d states, %d of them placed whole in every order: %d admitted, %d wait beyond need\n",
 		len(outcomes), always, admitted, waits)
+	fmt.Printf("in %d states two gangs are admitted together\n", both)
 	fmt.Printf("%d passed, %d failed\n", len(outcomes)-failed, failed)
 	if failed > 0 {
 		return 1

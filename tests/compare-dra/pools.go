@@ -79,14 +79,26 @@ func (s *state) makePools() {
 		}
 	}
 	s.useSome()
-	s.pods = 1 + s.random.Intn(8)
+	s.entries, s.pods = s.poolGang()
+	if s.chance(40) {
+		s.kinds["two"] = true
+		s.other = &gang{name: "other"}
+		s.other.entries, s.other.pods = s.poolGang()
+		if s.chance(75) {
+			s.other.entries = s.entries
+		}
+		s.pods, s.other.pods = 1+s.pods/4, 1+s.other.pods/4
+	}
+}
+
+func (s *state) poolGang() (entries []entry, pods int) {
+	pods = 1 + s.random.Intn(8)
 	if s.chance(20) {
 		s.kinds["several"] = true
-		s.entries = append(s.entries, entry{spec: s.claimSpec()})
-		return
+		return []entry{{spec: s.claimSpec()}}, pods
 	}
 	request := &resourceapi.ExactDeviceRequest{DeviceClassName: "card.example.com", AllocationMode: resourceapi.DeviceAllocationModeExactCount,
 		Count: int64(1 + s.random.Intn(6)/3)}
-	s.entries = append(s.entries, entry{spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{
-		Requests: []resourceapi.DeviceRequest{{Name: "r", Exactly: request}}}}})
+	return []entry{{spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{
+		Requests: []resourceapi.DeviceRequest{{Name: "r", Exactly: request}}}}}}, pods
 }

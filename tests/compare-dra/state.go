@@ -35,9 +35,17 @@ type state struct {
 	classes []*resourceapi.DeviceClass
 	slices  []*resourceapi.ResourceSlice
 	claims  []*resourceapi.ResourceClaim // that are there already
+	gang                                 // that wants to start
+	other   *gang                        // another one in front of it, nil: there is none
+}
+
+type gang struct {
+	name    string
 	entries []entry
 	pods    int
 	pin     map[string]string // the nodeSelector that the plan adds to the pods
+
+	isAdmitted bool
 }
 
 func (s *state) chance(percent int) bool { return s.random.Intn(100) < percent }
@@ -348,7 +356,7 @@ func (s *state) claimSpec() resourceapi.ResourceClaimSpec {
 }
 
 func newState(seed int64) *state {
-	s := &state{seed: seed, random: rand.New(rand.NewSource(seed)), kinds: map[string]bool{}}
+	s := &state{seed: seed, random: rand.New(rand.NewSource(seed)), kinds: map[string]bool{}, gang: gang{name: "gang"}}
 	s.addClass("card.example.com", `device.driver == "`+cardDriver+`"`)
 	s.addClass("nic.example.com", `device.driver == "`+nicDriver+`"`)
 	s.addClass("big.example.com", `device.attributes[device.driver].big`)
@@ -383,23 +391,33 @@ func newState(seed int64) *state {
 	return s
 }
 
-func (s *state) job() map[string]any {
+func (g *gang) template(i int) string { return fmt.Sprintf("t%s-c%d", g.name, i) }
+
+func (g *gang) job(uid int) map[string]any {
 	var entries, uses []any
-	for i, e := range s.entries {
+	for i, e := range g.entries {
 		name := fmt.Sprintf("c%d", i)
 		if e.named != "" {
 			entries = append(entries, map[string]any{"name": name, "resourceClaimName": e.named})
 		} else {
-			entries = append(entries, map[string]any{"name": name, "resourceClaimTemplateName": "t" + name})
+			entries = append(entries, map[string]any{"name": name, "resourceClaimTemplateName": g.template(i)})
 		}
 		uses = append(uses, map[string]any{"name": name})
 	}
 	return map[string]any{"apiVersion": "batch/v1", "kind": "Job",
-		"metadata": map[string]any{"name": "gang", "namespace": "quay", "uid": "7a11d0a0-0000-4000-8000-000000000001",
-			"creationTimestamp": "2026-11-29T11:00:00Z", "labels": map[string]any{"tallyman.dev/queue": "crane"}},
-		"spec": map[string]any{"suspend": true, "parallelism": s.pods, "completions": s.pods, "template": map[string]any{"spec": map[string]any{
+		"metadata": map[string]any{"name": g.name, "namespace": "quay", "uid": fmt.Sprintf("7a11d0a0-0000-4000-8000-%012d", uid),
+			"creationTimestamp": fmt.Sprintf("2026-11-29T11:%02d:00Z", uid), "labels": map[string]any{"tallyman.dev/queue": "crane"}},
+		"spec": map[string]any{"suspend": true, "parallelism": g.pods, "completions": g.pods, "template": map[string]any{"spec": map[string]any{
 			"restartPolicy": "Never", "resourceClaims": entries,
 			"containers": []any{map[string]any{"name": "main", "image": "none", "resources": map[string]any{"claims": uses}}}}}}}
+}
+
+// gangs are all that want to start, in the order of their queue.
+func (s *state) gangs() []*gang {
+	if s.other == nil {
+		return []*gang{&s.gang}
+	}
+	return []*gang{s.other, &s.gang}
 }
 
 // manifests are the same state for `tallyman plan`.
@@ -426,15 +444,17 @@ func (s *state) manifests() []byte {
 	for _, o := range s.claims {
 		all = append(all, o)
 	}
-	for i, e := range s.entries {
-		if e.named == "" {
-			all = append(all, &resourceapi.ResourceClaimTemplate{
-				TypeMeta:   metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceClaimTemplate"},
-				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("tc%d", i), Namespace: "quay"},
-				Spec:       resourceapi.ResourceClaimTemplateSpec{Spec: e.spec}})
+	for n, g := range s.gangs() {
+		for i, e := range g.entries {
+			if e.named == "" {
+				all = append(all, &resourceapi.ResourceClaimTemplate{
+					TypeMeta:   metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceClaimTemplate"},
+					ObjectMeta: metav1.ObjectMeta{Name: g.template(i), Namespace: "quay"},
+					Spec:       resourceapi.ResourceClaimTemplateSpec{Spec: e.spec}})
+			}
 		}
+		all = append(all, g.job(n+1))
 	}
-	all = append(all, s.job())
 	var text strings.Builder
 	for _, o := range all {
 		data, err := json.Marshal(o)
