@@ -3,6 +3,7 @@
 #include "support/scenario_internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/check.h"
@@ -189,6 +190,26 @@ void pod_is_ready_now(struct scenario *s, const char *name, bool is_ready)
     pod_changed(s, entry);
 }
 
+/* "0,2" and "1" make "0,1,2": the Job controller writes them in order. */
+static struct str with_index(struct scenario *s, struct str indexes, const char *index)
+{
+    struct str before = STR_NONE;
+    struct str rest = indexes;
+    while (str_is_set(rest) && rest.len > 0) {
+        size_t comma = str_find_char(rest, ',');
+        char number[16];
+        (void)snprintf(number, sizeof(number), STR_FMT, STR_ARG(str_take(rest, comma)));
+        if (strtol(number, NULL, 10) > strtol(index, NULL, 10)) {
+            break;
+        }
+        before = str_take(indexes, indexes.len - rest.len + comma);
+        rest = comma < rest.len ? str_skip(rest, comma + 1) : STR_NONE;
+    }
+    bool is_last = !str_is_set(rest) || rest.len == 0;
+    return make(s, STR_FMT "%s%s%s" STR_FMT, STR_ARG(before), str_is_empty(before) ? "" : ",",
+                index, is_last ? "" : ",", STR_ARG(rest));
+}
+
 void pod_succeeds(struct scenario *s, const char *name)
 {
     struct entry *entry = entry_need(s, KIND_POD, name);
@@ -199,10 +220,8 @@ void pod_succeeds(struct scenario *s, const char *name)
     if (job_entry != NULL) {
         struct job *job = (struct job *)job_entry->value;
         job->status.succeeded = (struct opt_int){true, job->status.succeeded.value + 1};
-        const char *index = strrchr(name, '-') + 1;
-        struct str before = job->status.completed_indexes;
         job->status.completed_indexes =
-            make(s, STR_FMT "%s%s", STR_ARG(before), str_is_empty(before) ? "" : ",", index);
+            with_index(s, job->status.completed_indexes, strrchr(name, '-') + 1);
     }
     pod_changed(s, entry);
 }

@@ -12,5 +12,5 @@ struct uses {
 };
 
 struct uses uses_read(const struct core *core, const char *class_name);
-/* The same ones pay, unless somebody has been let go since. */
+/* The same ones pay, and nobody else. */
 void check_same_payers(struct uses before, struct uses after);
