@@ -11,13 +11,14 @@ SEED      ?= 1729
 COUNT     ?= 300
 PLAY      ?= play
 PLANS     ?= 100000
+MINUTES   ?= 10
 SLOTS     ?= 8
 BIN       := $(BUILD_DIR)/rel/tallyman
 SOURCES    = $(shell find api controller include tests -name '*.[ch]')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-nightly test-model \
-        test-scheduler test-torture test-faults test-vopr test-vopr-bugs check bench format tidy coverage test-mutation fuzz reproducible sbom clean
+        test-scheduler test-torture test-faults test-chaos test-vopr test-vopr-bugs check bench format tidy coverage test-mutation fuzz reproducible sbom clean
 
 # $(call cmake_build,PRESET,TARGETS): configured once, then only what changed.
 define cmake_build
@@ -82,6 +83,9 @@ test-scheduler: build ## hold plan against the real kube-scheduler; WORLDS=300 S
 
 test-faults: build ## a fault at each write of S1..S10, on a real API server; PLANS=400 SEED=1 SLOTS=8
 	@tests/cluster/faults --bin $(BIN) --count $(PLANS) --seed $(SEED) --slots $(SLOTS)
+
+test-chaos: build ## random faults before a real API server while 500 Jobs come and go; MINUTES=10 SEED=1
+	@tests/cluster/chaos --bin $(BIN) --minutes $(MINUTES) --seed $(SEED)
 
 test-vopr: ## the whole under faults, from SEED on; SEEDS=10000
 	@cmake/deps test

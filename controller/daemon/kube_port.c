@@ -32,7 +32,11 @@ static enum write_outcome outcome_of(const struct kube_response *response)
                    ? WRITE_GONE
                    : WRITE_REFUSED;
     case KUBE_FORBIDDEN:
-        return WRITE_REFUSED;
+        /* A policy's refusal is about the object; the authorizer's is about us, and a server that
+         * has just been started doesn't know our rights yet. */
+        return str_find(response->message, STR("\" cannot ")) < response->message.len
+                   ? WRITE_DENIED
+                   : WRITE_REFUSED;
     case KUBE_RETRY:
     case KUBE_CANCELLED:
         return WRITE_RETRY;

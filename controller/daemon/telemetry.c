@@ -149,11 +149,9 @@ void telemetry_open(struct daemon *daemon)
     metrics_add_collector(telemetry->metrics, collect, daemon);
 }
 
-static const char *const outcome_names[] = {[WRITE_OK] = "ok",
-                                            [WRITE_CONFLICT] = "conflict",
-                                            [WRITE_GONE] = "gone",
-                                            [WRITE_REFUSED] = "refused",
-                                            [WRITE_RETRY] = "retry"};
+static const char *const outcome_names[] = {
+    [WRITE_OK] = "ok",           [WRITE_CONFLICT] = "conflict", [WRITE_GONE] = "gone",
+    [WRITE_REFUSED] = "refused", [WRITE_DENIED] = "denied",     [WRITE_RETRY] = "retry"};
 
 static const char *effect_name(const struct effect *effect)
 {
@@ -210,7 +208,8 @@ void telemetry_wrote(struct daemon *daemon, const struct effect *effect,
                                  LOG_INT("tookMs", took_ms),
                                  LOG_STR("error", answer->message),
                                  {.key = NULL}};
-    bool is_bad = answer->outcome == WRITE_REFUSED || answer->outcome == WRITE_RETRY;
+    bool is_bad = answer->outcome == WRITE_REFUSED || answer->outcome == WRITE_DENIED ||
+                  answer->outcome == WRITE_RETRY;
     log_line(&daemon->log, is_bad ? LOG_WARN : LOG_INFO, is_fine ? "wrote" : "write not done",
              fields);
 }

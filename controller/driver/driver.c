@@ -433,10 +433,17 @@ static enum effect_outcome outcome_of(enum write_outcome outcome)
     case WRITE_GONE:
         return EFFECT_GONE;
     case WRITE_REFUSED:
+    case WRITE_DENIED:
     case WRITE_RETRY:
         return EFFECT_REFUSED;
     }
     return EFFECT_REFUSED;
+}
+
+static bool is_unsettled(const struct pending_write *write, const struct driver_answer *answer)
+{
+    return answer->outcome == WRITE_RETRY ||
+           (answer->outcome == WRITE_DENIED && write->tries + 1 < WRITE_DENIED_TRIES_MAX);
 }
 
 void driver_write_done(struct driver *driver, uint64_t id, const struct driver_answer *answer)
@@ -447,7 +454,7 @@ void driver_write_done(struct driver *driver, uint64_t id, const struct driver_a
     HASH_DEL(driver->in_flight, write);
     driver->jobs_in_flight -= write->is_job ? 1 : 0;
     driver->others_in_flight -= write->is_job ? 0 : 1;
-    if (answer->outcome == WRITE_RETRY && tries_again(driver, write, answer)) {
+    if (is_unsettled(write, answer) && tries_again(driver, write, answer)) {
         pump(driver);
         return;
     }

@@ -81,6 +81,7 @@
 #define CHECK_QUOTE_MAX_BYTES          300 /* of a condition's message */
 #define WRITE_ARENA_FIRST_BYTES        512 /* of a write that waits; there may be one per Job */
 #define WRITE_RETRIES_MAX              10
+#define WRITE_DENIED_TRIES_MAX         5 /* then it counts as refused */
 #define WRITE_RETRY_BASE_MS            500
 #define WRITE_RETRY_MAX_MS             60000
 #define WRITE_REFUSED_RETRY_MS         5000 /* a suspension that the API server refused */
@@ -161,7 +162,7 @@
 #define KUBE_DEADLINE_SLACK_MS     5000    /* a clean end so near the deadline is the deadline */
 #define KUBE_WATCH_LIST_RETRY_MS   1800000 /* a server without WatchList is asked again */
 #define KUBE_RETRY_BASE_MS         500
-#define KUBE_RETRY_MAX_MS          10000
+#define KUBE_RETRY_MAX_MS          4000 /* decisions are right again soon after a server is back */
 #define KUBE_RETRY_AFTER_MAX_MS    120000
 #define KUBE_ABSENT_RETRY_MS       5000
 #define KUBE_ABSENT_RETRY_MAX_MS   30000

@@ -20,7 +20,9 @@ enum write_outcome {
     WRITE_CONFLICT,
     WRITE_GONE,
     WRITE_REFUSED,
-    WRITE_RETRY, /* no definite answer: the driver sends it again */
+    WRITE_DENIED, /* rights are missing: as long as a server has just been started, perhaps only now
+                   */
+    WRITE_RETRY,  /* no definite answer: the driver sends it again */
 };
 
 /* One write as a port gets it. Texts and pointers are borrowed until its answer. */
@@ -36,7 +38,7 @@ struct driver_write {
 struct driver_answer {
     enum write_outcome outcome;
     struct str resource_version; /* WRITE_OK of a Job */
-    struct str message;          /* WRITE_REFUSED, WRITE_RETRY */
+    struct str message;          /* of whatever wasn't done */
     int64_t retry_after_ms;      /* WRITE_RETRY: what the server asked for; 0: nothing */
     bool is_overloaded;          /* WRITE_RETRY: the server has too much to do (429) */
 };

@@ -21,7 +21,7 @@ from .api import Api, ApiError
 from .process import Process
 
 START_ATTEMPTS = 3       # a port that was free may be taken before we bind it
-READY_TIMEOUT_S = 120
+READY_TIMEOUT_S = 400      # a machine may be very busy
 LOG_TAIL_LINES = 15
 ISSUER = "https://kubernetes.default.svc"
 IDENTITIES = {  # user name, groups: the names that a real cluster's components have

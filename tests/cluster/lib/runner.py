@@ -38,6 +38,7 @@ class Session:
         self.cluster_name, self.is_kept = cluster_name, is_kept
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="tallyman-suite-"))
         self.shared_cluster, self._installed = None, set()
+        self._server_cluster = None
         self.cleared_namespaces = []   # of the shared cluster: deleted, but perhaps not gone yet
 
     def cluster(self):
@@ -49,6 +50,13 @@ class Session:
             except PlaneError as error:  # without it no test can run: the end of the whole run
                 raise SystemExit(f"the cluster for the tests: {error}") from error
         return self.shared_cluster
+
+    def server_cluster(self):
+        """Another, shared by those tests that stop its servers and put back its etcd."""
+        if self._server_cluster is None:
+            self._server_cluster = Cluster.attach(self.cluster_name) if self.cluster_name else \
+                Cluster(devices=0).start()
+        return self._server_cluster
 
     def is_shared(self, cluster):
         return cluster is self.shared_cluster
@@ -68,6 +76,8 @@ class Session:
             self._installed.add(name)
 
     def close(self):
+        if self._server_cluster is not None:
+            self._server_cluster.stop()
         if self.is_kept:
             print(f"kept: the cluster, and the logs in {self.scratch}", file=sys.stderr)
             return

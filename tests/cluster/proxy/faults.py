@@ -40,6 +40,7 @@ class Faults(Rules):
         self.lose = self.tear = self.drop = None    # (request) -> whether: the answer is lost after
         #                                 the commit; only half of it arrives; it isn't passed on
         self.delay_s = 0.0              # before each request is passed on
+        self.refusal = None             # the answer to every write
         self.answers = collections.defaultdict(collections.deque)   # kind: for its next watches
         self.older = {}                 # kind: (how much of the history, seconds) for its next list
         self.history, self.streams = History(), set()
@@ -57,6 +58,9 @@ class Faults(Rules):
         if self.refused_token and self.refused_token in (request.header("authorization") or ""):
             self.counts["401"] += 1
             return Answer.refusal(401, "Unauthorized", "Unauthorized")
+        if request.is_write and self.refusal and not request.is_lease:
+            self.counts["refused"] += 1
+            return self.refusal
         if request.is_write and self.drop and self.drop(request):
             self.counts["dropped"] += 1
             raise Cut("dropped")
@@ -146,7 +150,7 @@ class Faults(Rules):
         """Everything as a good connection has it."""
         self.chop, self.has_bookmarks, self.is_down = whole, True, False
         self.muted, self.delay_s = set(), 0.0
-        self.lose = self.tear = self.drop = self.refused_token = None
+        self.lose = self.tear = self.drop = self.refused_token = self.refusal = None
         self.answers.clear()
         self.older.clear()
         self.counts["off"] = time.monotonic()

@@ -85,7 +85,7 @@ def test_an_answer_of_200_with_nothing_in_it(context):
         bench.faults.answers[kind].extend([Answer(200), Answer(200)])
         bench.faults.cut(kind)
         bench.probe(10)
-    assert bench.faults.counts["answered"] == 4, bench.faults.counts
+    bench.cluster.wait_for(lambda: bench.faults.counts["answered"] == 4, 15, "all four answered so")
     assert bench.faults.counts["watch jobs"] < 10, "it asks again without pauses"
     bench.judge()
 

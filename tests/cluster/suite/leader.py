@@ -6,7 +6,9 @@ import signal
 import time
 
 from lib import manifests
+from lib.cluster import stays
 from lib.course import Course
+from lib.gangs import Gangs
 
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/tallyman-system/leases/tallyman"
@@ -127,3 +129,20 @@ def test_twenty_hand_overs_admit_each_job_once(context):
     _check_started_once(course, expected)
     context.note(f"{HAND_OVERS} hand-overs, the slowest {slowest_s * 1000:.0f} ms; "
                  f"{len(expected)} Jobs started once each")
+
+
+def test_a_standby_knows_the_back_off_of_what_the_leader_stopped(context):
+    """It has been there all the time, and is told by the watch what was counted since."""
+    leader, standby = _replicas(context)
+    queue, gangs = context.name("b"), Gangs(context.cluster, context.namespace)
+    context.apply(manifests.queue(queue, {"cpu": "1"}, podsReadyTimeout="2s",
+                                  requeue={"base": "10m", "max": "1h"}))
+    gangs.create(manifests.job("never", context.namespace, queue=queue, pods=2, cpu="100m",
+                               pod_annotations={"example.com/never-ready": "true"}))
+    gangs.wait_reason("never", "Backoff", 30)
+    assert leader.stop() == 0
+    _wait_leads(context, standby, 10)
+    stays(lambda: gangs.is_suspended("never"), 3, "the gang waiting for the end of its back-off")
+    gangs.wait_reason("never", "Backoff")
+    status = gangs.status("never")
+    assert (status["evictions"], status["requeue"]["count"]) == (1, 1), status

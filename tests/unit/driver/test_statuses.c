@@ -114,6 +114,21 @@ static void newer_status_waits_for_an_older_one_that_is_sent_again(void **state)
     check_i64(world->count, 3);
 }
 
+/* A server that has just been started answers so, and a moment later it takes the write. */
+static void write_without_rights_is_tried_again_some_times(void **state)
+{
+    struct world *world = *state;
+    for (int i = 1; i < WRITE_DENIED_TRIES_MAX; i++) {
+        answer(world, i - 1, WRITE_DENIED);
+        wait_ms(world, WRITE_RETRY_BASE_MS << i);
+        check_i64(world->count, i + 1);
+        assert_true(world->out[i] == world->out[0]);
+    }
+    answer(world, WRITE_DENIED_TRIES_MAX - 1, WRITE_DENIED);
+    wait_ms(world, 2 * WRITE_RETRY_MAX_MS);
+    check_i64(world->count, WRITE_DENIED_TRIES_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +136,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(newer_status_waits_for_an_older_one_that_is_sent_again,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(write_without_rights_is_tried_again_some_times, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
