@@ -94,11 +94,11 @@ static void fill_counts(struct core *core, const struct gang *gang, struct arena
                         struct admission_status *status)
 {
     if (gang->state == GANG_FINISHED) {
-        int64_t count = gang->record == NULL ? gang->succeeded : 0;
+        int64_t count = gang->record == NULL ? gang->run->succeeded : 0;
         for (uint32_t i = 0; gang->record != NULL && i < gang->record->pod_sets.count; i++) {
             count = sat_add(count, gang->record->pod_sets.items[i].count.value);
         }
-        int64_t done = gang->succeeded < count ? gang->succeeded : count;
+        int64_t done = gang->run->succeeded < count ? gang->run->succeeded : count;
         status->pods = arena_format(arena, "%lld/%lld", (long long)done, (long long)count);
         return;
     }
@@ -131,13 +131,13 @@ static void fill_status(struct core *core, struct gang *gang, struct arena *aren
     status->since = seconds(gang->reason_since_ms);
     status->queued_at = seconds(gang->order_ms);
     status->job_generation = (struct opt_int){true, gang->generation};
-    if (gang->memory.evictions > 0) {
-        status->evictions = (struct opt_int){true, gang->memory.evictions};
+    if (gang->trouble->memory.evictions > 0) {
+        status->evictions = (struct opt_int){true, gang->trouble->memory.evictions};
     }
-    if (gang->memory.requeue_count > 0) {
+    if (gang->trouble->memory.requeue_count > 0) {
         status->requeue = ARENA_NEW(arena, struct requeue_state);
-        status->requeue->count = (struct opt_int){true, gang->memory.requeue_count};
-        status->requeue->at = seconds(gang->memory.requeue_at_ms);
+        status->requeue->count = (struct opt_int){true, gang->trouble->memory.requeue_count};
+        status->requeue->at = seconds(gang->trouble->memory.requeue_at_ms);
     }
     status->explanation = explain_gang(core, gang, &verdict, arena);
     if (verdict.reason != REASON_NONE) {
@@ -237,7 +237,7 @@ bool core_admission_content(struct core *core, struct str job_uid, struct arena 
     if (gang->is_job_gone || gang->queue == NULL || orphan_find(core, gang->key) != NULL) {
         return false;
     }
-    if (gang->write_effect_id != 0 && gang->write_purpose == PATCH_ADMIT) {
+    if (gang->run->write_effect_id != 0 && gang->write_purpose == PATCH_ADMIT) {
         return false; /* it is told when the server has said yes or no */
     }
     if (core->options.is_terse) {
@@ -298,16 +298,17 @@ static void take_place(struct core *core, struct gang *gang, const struct admiss
  * leads, what that one says. */
 static void take_counts(struct gang *gang, const struct admission_status *status, bool is_first)
 {
-    struct gang_memory *memory = &gang->memory;
-    if (status->requeue != NULL && (!is_first || memory->requeue_count == 0)) {
-        memory->requeue_count = status->requeue->count.value;
-        memory->requeue_at_ms = status->requeue->at.is_set ? status->requeue->at.ms : 0;
+    struct gang_memory memory = gang->trouble->memory;
+    if (status->requeue != NULL && (!is_first || memory.requeue_count == 0)) {
+        memory.requeue_count = status->requeue->count.value;
+        memory.requeue_at_ms = status->requeue->at.is_set ? status->requeue->at.ms : 0;
     } else if (status->requeue == NULL && !is_first) {
-        memory->requeue_count = memory->requeue_at_ms = 0; /* it has been whole since */
+        memory.requeue_count = memory.requeue_at_ms = 0; /* it has been whole since */
     }
-    if (status->evictions.is_set && status->evictions.value > memory->evictions) {
-        memory->evictions = status->evictions.value;
+    if (status->evictions.is_set && status->evictions.value > memory.evictions) {
+        memory.evictions = status->evictions.value;
     }
+    gang_put_memory(gang, memory);
 }
 
 static void take_memory(struct core *core, struct gang *gang, const struct admission *object,

@@ -41,6 +41,7 @@ struct quota_shortage {
 /* A copy with a NUL behind it; str_drop() frees it and makes it absent. */
 struct str str_own(struct str s);
 void str_drop(struct str *s);
+void str_replace(struct str *s, struct str with); /* by a copy of its own */
 struct string_map string_map_own(const struct string_map *map);
 void string_map_drop(struct string_map *map);
 /* "namespace/name" in the arena. */

@@ -104,11 +104,11 @@ struct str check_asks(struct core *core, const struct shape *shape)
 
 void check_drop(struct gang *gang)
 {
-    if (gang->check != NULL) {
-        str_drop(&gang->check->record);
-        str_drop(&gang->check->asks);
-        mem_free(gang->check);
-        gang->check = NULL;
+    if (gang->room->check != NULL) {
+        str_drop(&gang->room->check->record);
+        str_drop(&gang->room->check->asks);
+        mem_free(gang->room->check);
+        GANG_PUT(gang, room, check, NULL);
     }
 }
 
@@ -117,14 +117,14 @@ static void give_back(struct core *core, struct gang *gang, const char *cause)
     check_drop(gang);
     gang_set_timer(core, gang, 0);
     ledger_release(core, gang);
-    gang->reserved_shape = NULL;
+    GANG_PUT(gang, room, reserved_shape, NULL);
     gang_set_state(core, gang, GANG_PENDING, cause);
     gang_mark_unbound(core, gang);
 }
 
 void check_let_go(struct core *core, struct gang *gang, const char *cause)
 {
-    gang->dropped_attempt = gang->check->attempt;
+    GANG_PUT(gang, room, dropped_attempt, gang->room->check->attempt);
     give_back(core, gang, cause);
     requests_tidy(core, gang);
 }
@@ -136,16 +136,15 @@ static void check_fail(struct core *core, struct gang *gang, struct str why)
     gang_remember(core, gang);
     note_event(core, gang, true, "ProvisioningFailed", "Provision", why);
     check_let_go(core, gang, "CheckFailed");
-    str_drop(&gang->refusal);
-    gang->refusal = str_own(why);
+    GANG_PUT_TEXT(gang, trouble, refusal, why);
     gang->has_failed_check = true;
 }
 
 static int64_t latest_attempt(const struct gang *gang)
 {
-    int64_t latest = gang->requests == NULL ? 0 : gang->requests->first->attempt;
-    latest = gang->dropped_attempt > latest ? gang->dropped_attempt : latest;
-    return gang->used_attempt > latest ? gang->used_attempt : latest;
+    int64_t latest = gang->room->requests == NULL ? 0 : gang->room->requests->first->attempt;
+    latest = gang->room->dropped_attempt > latest ? gang->room->dropped_attempt : latest;
+    return gang->room->used_attempt > latest ? gang->room->used_attempt : latest;
 }
 
 /* One that is there already and asks for the same, so that nobody is asked twice: a restart came in
@@ -153,9 +152,10 @@ static int64_t latest_attempt(const struct gang *gang)
 struct request_state *check_find_usable(struct core *core, const struct gang *gang,
                                         struct evaluation *evaluation)
 {
-    struct request_state *request = gang->requests == NULL ? NULL : gang->requests->first;
-    if (request == NULL || request->is_let_go || request->attempt <= gang->dropped_attempt ||
-        request->attempt <= gang->used_attempt || request_is_over(request)) {
+    struct request_state *request =
+        gang->room->requests == NULL ? NULL : gang->room->requests->first;
+    if (request == NULL || request->is_let_go || request->attempt <= gang->room->dropped_attempt ||
+        request->attempt <= gang->room->used_attempt || request_is_over(request)) {
         return NULL;
     }
     const struct request_record *record = request_record(core, request);
@@ -172,9 +172,9 @@ static void make_request(struct core *core, struct gang *gang)
     effect->id = ++core->next_effect_id;
     effect->object_kind = KIND_PROVISIONING_REQUEST;
     effect->namespace_name = arena_copy_str(arena, gang->namespace_name);
-    effect->name = request_name(arena, gang->name, gang->uid, gang->check->attempt);
+    effect->name = request_name(arena, gang->name, gang->uid, gang->room->check->attempt);
     effect->uid = arena_copy_str(arena, gang->uid);
-    gang->check->effect_id = effect->id;
+    gang->room->check->effect_id = effect->id;
     note_event(core, gang, false, "ProvisioningRequested", "Provision",
                arena_format(&core->scratch,
                             "its quota is held, and room for its pods is asked for by "
@@ -188,13 +188,13 @@ static void enter(struct core *core, struct gang *gang, const struct request_sta
                   struct str asks, struct str record)
 {
     struct check *check = MEM_NEW(struct check);
-    gang->check = check;
+    GANG_PUT(gang, room, check, check);
     check->attempt = request != NULL ? request->attempt : latest_attempt(gang) + 1;
     check->asks = str_own(asks);
     check->record = str_own(record);
     check->since_ms = request != NULL ? request_made_ms(core, request) : core->now_ms;
-    gang->dropped_attempt = check->attempt - 1;
-    gang->reserved_shape = gang->shape;
+    GANG_PUT(gang, room, dropped_attempt, check->attempt - 1);
+    GANG_PUT(gang, room, reserved_shape, gang->shape);
     gang_set_state(core, gang, GANG_RESERVED, "WaitsForCheck");
     gang_mark_unbound(core, gang);
     if (request == NULL) {
@@ -239,7 +239,7 @@ void check_or_admit(struct core *core, struct gang *gang, struct evaluation *eva
 /* Waits on, until its time is up. */
 static bool check_wait(struct core *core, struct gang *gang)
 {
-    struct check *check = gang->check;
+    struct check *check = gang->room->check;
     int64_t timeout_ms = check_timeout_ms(gang->reservation->queue);
     int64_t due_ms = timeout_ms == 0 ? 0 : sat_add(check->since_ms, timeout_ms);
     if (due_ms != 0 && core->now_ms >= due_ms) {
@@ -259,7 +259,7 @@ static bool check_wait(struct core *core, struct gang *gang)
 
 bool check_review(struct core *core, struct gang *gang)
 {
-    struct check *check = gang->check;
+    struct check *check = gang->room->check;
     shape_resolve(core, gang->shape);
     if (!check_is_asked(gang->shape)) {
         check_let_go(core, gang, "CheckChanged");
@@ -295,7 +295,7 @@ bool check_review(struct core *core, struct gang *gang)
 
 void check_request_changed(struct core *core, struct gang *gang)
 {
-    struct check *check = gang->check;
+    struct check *check = gang->room->check;
     struct request_state *request = check == NULL ? NULL : request_find(gang, check->attempt);
     if (request != NULL) {
         check->since_ms = request_made_ms(core, request);
@@ -309,7 +309,7 @@ void check_request_changed(struct core *core, struct gang *gang)
 
 void check_request_gone(struct core *core, struct gang *gang, int64_t attempt)
 {
-    if (gang->check == NULL || gang->check->attempt != attempt) {
+    if (gang->room->check == NULL || gang->room->check->attempt != attempt) {
         return;
     }
     struct str name = request_name(&core->scratch, gang->name, gang->uid, attempt);
@@ -322,12 +322,13 @@ void check_request_gone(struct core *core, struct gang *gang, int64_t attempt)
 
 void check_write_done(struct core *core, struct gang *gang, const struct effect_done *done)
 {
-    gang->check->effect_id = 0;
+    gang->room->check->effect_id = 0;
     if (done->outcome != EFFECT_OK) {
         struct str message = done->outcome == EFFECT_GONE
                                  ? STR("the API server doesn't know the Job, or the kind, any more")
                                  : text_quote(&core->scratch, done->message, 400);
-        struct str name = request_name(&core->scratch, gang->name, gang->uid, gang->check->attempt);
+        struct str name =
+            request_name(&core->scratch, gang->name, gang->uid, gang->room->check->attempt);
         check_fail(core, gang,
                    arena_format(&core->scratch,
                                 "ProvisioningRequest " STR_FMT " could not be made: " STR_FMT,
@@ -342,9 +343,10 @@ void check_write_done(struct core *core, struct gang *gang, const struct effect_
 /* What its latest request failed of counts against the gang, once. */
 static void count_failure(struct core *core, struct gang *gang)
 {
-    struct request_state *request = gang->requests == NULL ? NULL : gang->requests->first;
+    struct request_state *request =
+        gang->room->requests == NULL ? NULL : gang->room->requests->first;
     if (request == NULL || request->is_counted || request->is_let_go ||
-        request->attempt <= gang->used_attempt || !request_is_over(request)) {
+        request->attempt <= gang->room->used_attempt || !request_is_over(request)) {
         return;
     }
     request->is_counted = true;
@@ -356,8 +358,7 @@ static void count_failure(struct core *core, struct gang *gang)
     int64_t before = record != NULL && record->failures.is_set ? record->failures.value : 0;
     gang_failed_before(core, gang, before,
                        has_time ? because->last_transition_time.ms : core->now_ms);
-    str_drop(&gang->refusal);
-    gang->refusal = str_own(check_failure(&core->scratch, request));
+    GANG_PUT_TEXT(gang, trouble, refusal, check_failure(&core->scratch, request));
     gang->has_failed_check = true;
 }
 
@@ -378,20 +379,20 @@ bool check_has_given_up(struct core *core, struct gang *gang)
 
 void check_forget(struct core *core, struct gang *gang)
 {
-    gang->dropped_attempt = latest_attempt(gang);
+    GANG_PUT(gang, room, dropped_attempt, latest_attempt(gang));
     requests_tidy(core, gang);
 }
 
 bool check_revoked(struct core *core, struct gang *gang)
 {
-    struct request_state *request = request_find(gang, gang->used_attempt);
+    struct request_state *request = request_find(gang, gang->room->used_attempt);
     const struct condition *because;
     if (request == NULL || request_says(request, &because) != REQUEST_REVOKED) {
         return false;
     }
     if (!request->is_counted) {
         request->is_counted = true;
-        gang->memory.evictions++;
+        gang_trouble_edit(gang)->memory.evictions++;
         gang_back_off(core, gang);
     }
     patch_suspend(core, gang, "CapacityRevoked",

@@ -66,9 +66,9 @@ static void finish(struct core *core, struct gang *gang)
         return;
     }
     ledger_release(core, gang);
-    gang->reserved_shape = NULL;
-    gang->used_before = gang->used_attempt;
-    gang->used_attempt = gang->check->attempt;
+    GANG_PUT(gang, room, reserved_shape, NULL);
+    GANG_PUT(gang, room, used_before, gang->room->used_attempt);
+    GANG_PUT(gang, room, used_attempt, gang->room->check->attempt);
     patch_admit(core, gang, &evaluation);
     check_drop(gang);
 }
@@ -82,7 +82,7 @@ void checks_finish_ready(struct core *core)
     struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
     while (gang != NULL) {
         struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
-        if (gang->check != NULL && gang->check->is_passed && !gang_is_busy(gang)) {
+        if (gang->room->check != NULL && gang->room->check->is_passed && !gang_is_busy(gang)) {
             finish(core, gang);
             next = RB_MIN(gang_holder_tree, &core->holders);
         }
@@ -145,8 +145,9 @@ void checks_restore(struct core *core)
     struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
     while (gang != NULL) {
         struct gang *next = RB_NEXT(gang_order_tree, &core->gang_order, gang);
-        const struct request_state *request = gang->requests == NULL ? NULL : gang->requests->first;
-        bool is_open = request != NULL && request->attempt > gang->used_attempt &&
+        const struct request_state *request =
+            gang->room->requests == NULL ? NULL : gang->room->requests->first;
+        bool is_open = request != NULL && request->attempt > gang->room->used_attempt &&
                        !request->is_let_go && !request_is_over(request);
         bool is_waiting = gang->state == GANG_PENDING && gang->is_in_queue;
         if (is_open && !(is_waiting && restore_one(core, gang, request))) {

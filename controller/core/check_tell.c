@@ -102,7 +102,7 @@ struct str check_failure(struct arena *arena, const struct request_state *reques
 static struct str progress(const struct gang *gang, struct arena *arena, struct str name,
                            struct str class_name)
 {
-    const struct request_state *request = request_find(gang, gang->check->attempt);
+    const struct request_state *request = request_find(gang, gang->room->check->attempt);
     if (request == NULL) {
         return arena_format(arena,
                             "ProvisioningRequest " STR_FMT " (class " STR_FMT ") is being made",
@@ -137,12 +137,13 @@ struct verdict check_verdict(const struct core *core, const struct gang *gang, s
     const struct queue_provisioning *spec =
         queue->object == NULL ? NULL : queue->object->spec.provisioning;
     struct str class_name = spec == NULL ? STR("") : spec->class_name;
-    struct str name = request_name(arena, gang->name, gang->uid, gang->check->attempt);
+    struct str name = request_name(arena, gang->name, gang->uid, gang->room->check->attempt);
     int64_t timeout_ms = check_timeout_ms(queue);
     struct str end = STR("");
     if (timeout_ms != 0) {
         char buffer[TIME_TEXT_BYTES];
-        struct str at = time_format_rfc3339(sat_add(gang->check->since_ms, timeout_ms), buffer);
+        struct str at =
+            time_format_rfc3339(sat_add(gang->room->check->since_ms, timeout_ms), buffer);
         end = arena_format(arena, "; without room by " STR_FMT " it gives its quota back",
                            STR_ARG(at));
     }
@@ -163,7 +164,7 @@ static void add_pair(struct arena *arena, struct string_map *map, struct str key
 void check_directives(struct core *core, const struct gang *gang, struct template_patch *patch)
 {
     struct arena *arena = core->out->arena;
-    const struct request_state *request = request_find(gang, gang->check->attempt);
+    const struct request_state *request = request_find(gang, gang->room->check->attempt);
     const struct queue_provisioning *spec = gang->queue->object->spec.provisioning;
     patch->annotations.items = ARENA_ARRAY(arena, struct string_pair, 2);
     add_pair(arena, &patch->annotations, STR(ANNOTATION_CONSUME), request->object->meta.name);
@@ -222,10 +223,10 @@ static struct string_map copy_map(struct arena *arena, const struct string_map *
 
 static void fill_meta(const struct gang *gang, struct arena *arena, struct object_meta *meta)
 {
-    meta->name = request_name(arena, gang->name, gang->uid, gang->check->attempt);
+    meta->name = request_name(arena, gang->name, gang->uid, gang->room->check->attempt);
     meta->namespace_name = arena_copy_str(arena, gang->namespace_name);
     meta->annotations.items = ARENA_ARRAY(arena, struct string_pair, 1);
-    add_pair(arena, &meta->annotations, STR(ANNOTATION_RESERVATION), gang->check->record);
+    add_pair(arena, &meta->annotations, STR(ANNOTATION_RESERVATION), gang->room->check->record);
     struct owner_reference *owner = ARENA_NEW(arena, struct owner_reference);
     *owner = (struct owner_reference){.api_version = STR("batch/v1"),
                                       .kind = STR("Job"),
@@ -239,8 +240,9 @@ bool core_request_content(const struct core *core, struct str job_uid, struct ar
                           struct request_content *ret_content)
 {
     const struct gang *gang = gang_find(core, job_uid);
-    bool is_wanted = gang != NULL && gang->check != NULL && gang->check->effect_id != 0 &&
-                     gang->queue->object != NULL && gang->queue->object->spec.provisioning != NULL;
+    bool is_wanted = gang != NULL && gang->room->check != NULL &&
+                     gang->room->check->effect_id != 0 && gang->queue->object != NULL &&
+                     gang->queue->object->spec.provisioning != NULL;
     if (!is_wanted) {
         return false;
     }

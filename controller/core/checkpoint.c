@@ -59,7 +59,7 @@ static bool can_be_asked(const struct gang *victim)
 
 static bool has_saved(const struct gang *victim)
 {
-    return victim->checkpoint_ms >= victim->request_ms;
+    return victim->run->checkpoint_ms >= victim->run->request_ms;
 }
 
 static void ask(struct core *core, struct gang *victim, const struct gang *gang)
@@ -82,7 +82,7 @@ static void stop(struct core *core, struct gang *victim, const struct gang *gang
 {
     if (!victim->is_stop_counted) {
         victim->is_stop_counted = true;
-        victim->memory.evictions++;
+        gang_trouble_edit(victim)->memory.evictions++;
         patch_suspend_for(core, victim, gang);
         patch_tell_victim(core, victim, gang);
     } else {
@@ -93,7 +93,7 @@ static void stop(struct core *core, struct gang *victim, const struct gang *gang
 void checkpoint_begin(struct core *core, struct gang *victim, const struct gang *gang)
 {
     str_drop(&victim->stops_for);
-    if (victim->check != NULL) {
+    if (victim->room->check != NULL) {
         patch_tell_victim(core, victim, gang);
         check_let_go(core, victim, "Preempted"); /* there is nothing to stop */
         core->has_freed_victim = true;
@@ -111,12 +111,12 @@ void checkpoint_begin(struct core *core, struct gang *victim, const struct gang 
 
 void checkpoint_go_on(struct core *core, struct gang *victim, const struct gang *gang)
 {
-    if (victim->request_ms == 0 && can_be_asked(victim) && !victim->is_stop_counted) {
+    if (victim->run->request_ms == 0 && can_be_asked(victim) && !victim->is_stop_counted) {
         ask(core, victim, gang); /* the write didn't come about */
         return;
     }
-    int64_t until_ms = sat_add(victim->request_ms, victim->grace_ms);
-    if (victim->request_ms != 0 && !has_saved(victim) && core->now_ms < until_ms) {
+    int64_t until_ms = sat_add(victim->run->request_ms, victim->grace_ms);
+    if (victim->run->request_ms != 0 && !has_saved(victim) && core->now_ms < until_ms) {
         gang_set_timer(core, victim, until_ms);
         gang_show(core, victim);
         return;
@@ -126,8 +126,8 @@ void checkpoint_go_on(struct core *core, struct gang *victim, const struct gang 
 
 bool checkpoint_withdraw(struct core *core, struct gang *victim)
 {
-    if (victim->request_ms == 0 || !core->has_restored || gang_is_busy(victim) ||
-        core->now_ms < victim->write_retry_ms) {
+    if (victim->run->request_ms == 0 || !core->has_restored || gang_is_busy(victim) ||
+        core->now_ms < victim->run->write_retry_ms) {
         return false;
     }
     patch_checkpoint(core, victim, STR_NONE, STR_NONE);
@@ -142,12 +142,12 @@ bool checkpoint_withdraw(struct core *core, struct gang *victim)
 struct verdict checkpoint_verdict(const struct gang *gang, struct arena *arena)
 {
     char buffer[TIME_TEXT_BYTES];
-    if (gang->request_ms == 0) {
+    if (gang->run->request_ms == 0) {
         return (struct verdict){.reason = REASON_CHECKPOINT_REQUESTED,
                                 .message = STR("it is asked to write a checkpoint before it stops "
                                                "for another gang")};
     }
-    struct str until = time_format_rfc3339(sat_add(gang->request_ms, gang->grace_ms), buffer);
+    struct str until = time_format_rfc3339(sat_add(gang->run->request_ms, gang->grace_ms), buffer);
     return (struct verdict){
         .reason = REASON_CHECKPOINT_REQUESTED,
         .message = arena_format(arena,

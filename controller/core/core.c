@@ -261,11 +261,11 @@ static void effect_done(struct core *core, const struct effect_done *done)
     if (gang == NULL) {
         return;
     }
-    if (gang->write_effect_id == done->effect_id) {
+    if (gang->run->write_effect_id == done->effect_id) {
         job_write_done(core, gang, done);
     } else if (gang->admission_effect_id == done->effect_id) {
         admission_write_done(core, gang, done);
-    } else if (gang->check != NULL && gang->check->effect_id == done->effect_id) {
+    } else if (gang->room->check != NULL && gang->room->check->effect_id == done->effect_id) {
         check_write_done(core, gang, done);
     }
 }

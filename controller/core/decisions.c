@@ -36,12 +36,12 @@ static enum decision waiting_decision(const struct gang *gang, const struct verd
 
 static enum decision gang_decision(const struct gang *gang, const struct verdict *verdict)
 {
-    bool is_writing = gang->write_effect_id != 0;
+    bool is_writing = gang->run->write_effect_id != 0;
     if (is_writing && gang->write_purpose == PATCH_ADMIT) {
         return DECISION_ADMIT;
     }
     if (gang->state == GANG_RESERVED) {
-        return gang->check != NULL ? DECISION_WAIT : DECISION_PREEMPT;
+        return gang->room->check != NULL ? DECISION_WAIT : DECISION_PREEMPT;
     }
     if (is_writing && gang->write_purpose == PATCH_SUSPEND) {
         return DECISION_EVICT;
@@ -94,7 +94,7 @@ static struct string_map admit_selector_of(const struct gang *gang, struct str n
 {
     const struct gang_set *own = gang_set_find(gang, name);
     struct string_map map = {.count = 0};
-    if (own == NULL || gang->write_effect_id == 0 || gang->write_purpose != PATCH_ADMIT) {
+    if (own == NULL || gang->run->write_effect_id == 0 || gang->write_purpose != PATCH_ADMIT) {
         return map;
     }
     map.items = ARENA_ARRAY(arena, struct string_pair, own->admit_selector.count + 1);
@@ -123,7 +123,7 @@ static void fill_domain(const struct gang *gang, struct arena *arena, struct str
 static void fill_avoided(const struct core *core, const struct gang *gang, uint32_t s,
                          struct arena *arena, struct str_list *avoided)
 {
-    if (gang->write_effect_id == 0 || gang->write_purpose != PATCH_ADMIT) {
+    if (gang->run->write_effect_id == 0 || gang->write_purpose != PATCH_ADMIT) {
         return;
     }
     struct str_list hosts =
@@ -180,16 +180,16 @@ static void fill_victims(const struct core *core, const struct gang *gang, struc
 /* Of a gang that is being stopped: not that it stops, but why. */
 static void fill_cause(const struct gang *gang, struct arena *arena, struct decided_gang *entry)
 {
-    if (entry->decision != DECISION_EVICT || gang->stop_cause == NULL) {
+    if (entry->decision != DECISION_EVICT || gang->run->stop_cause == NULL) {
         return;
     }
-    struct str cause = str_from_c(gang->stop_cause);
+    struct str cause = str_from_c(gang->run->stop_cause);
     if (str_eq_c(cause, reason_info(REASON_QUEUE_STOPPED)->code)) {
         entry->reason = REASON_QUEUE_STOPPED;
-        entry->message = arena_copy_str(arena, gang->stop_why);
+        entry->message = arena_copy_str(arena, gang->run->stop_why);
     } else {
         entry->message =
-            arena_format(arena, STR_FMT ": " STR_FMT, STR_ARG(cause), STR_ARG(gang->stop_why));
+            arena_format(arena, STR_FMT ": " STR_FMT, STR_ARG(cause), STR_ARG(gang->run->stop_why));
     }
 }
 

@@ -280,8 +280,8 @@ void drift_gang(struct core *core, struct gang *gang)
 
 void drift_forget_gang(struct core *core, struct gang *gang)
 {
-    for (struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang_first_pod(gang); pod != NULL;
-         pod = pod->next_in_group) {
+    for (struct pod_state *pod = gang->run->surplus_pods == 0 ? NULL : gang_first_pod(gang);
+         pod != NULL; pod = pod->next_in_group) {
         drift_forget_pod(core, pod);
     }
 }

@@ -348,8 +348,8 @@ struct explanation *explain_gang(struct core *core, struct gang *gang, struct ve
     } else {
         add_resource(explanation, verdict, arena);
     }
-    if (gang->state == GANG_RESERVED && gang->reserved_why != NULL) {
-        add_flavors(gang->reserved_why, explanation, arena); /* why not one without victims */
+    if (gang->state == GANG_RESERVED && gang->room->reserved_why != NULL) {
+        add_flavors(gang->room->reserved_why, explanation, arena); /* why not one without victims */
     }
     return explanation;
 }

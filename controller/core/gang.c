@@ -95,6 +95,7 @@ struct gang *gang_find(const struct core *core, struct str uid)
 struct gang *gang_new(struct core *core, struct str uid, struct str namespace_name, struct str name)
 {
     struct gang *gang = MEM_NEW(struct gang);
+    gang_parts_init(gang);
     struct str key = key_join(&core->scratch, namespace_name, name);
     char *text = mem_alloc(uid.len + key.len + 1);
     memcpy(text, uid.ptr, uid.len);
@@ -122,6 +123,7 @@ void gang_enqueue(struct core *core, struct gang *gang)
     }
     assert(gang->shape != NULL && gang->queue == gang->shape->queue);
     assert(gang->reservation == NULL);
+    gang_parts_trim(gang);
     gang->is_in_queue = true;
     RB_INSERT(gang_tree, &gang->queue->pending, gang);
     gang->queue->pending_count++;
@@ -203,14 +205,14 @@ void gang_set_timer(struct core *core, struct gang *gang, int64_t at_ms)
 
 bool gang_is_busy(const struct gang *gang)
 {
-    return gang->write_effect_id != 0 || gang->awaited_version > gang->version;
+    return gang->run->write_effect_id != 0 || gang->run->awaited_version > gang->version;
 }
 
 void gang_remember(struct core *core, struct gang *gang)
 {
     struct effect *effect = effect_new(core, EFFECT_PERSIST);
     effect->uid = arena_copy_str(core->out->arena, gang->uid);
-    effect->memory = gang->memory;
+    effect->memory = gang->trouble->memory;
 }
 
 static int64_t requeue_delay_ms(const struct queue_state *queue, int64_t failures)
@@ -232,20 +234,22 @@ static int64_t requeue_delay_ms(const struct queue_state *queue, int64_t failure
 void gang_back_off(struct core *core, struct gang *gang)
 {
     struct queue_state *queue = gang->reservation != NULL ? gang->reservation->queue : gang->queue;
-    gang->memory.requeue_count++;
-    int64_t at_ms = core->now_ms + requeue_delay_ms(queue, gang->memory.requeue_count);
-    gang->memory.requeue_at_ms = (at_ms + 999) / 1000 * 1000; /* as its Admission keeps it */
+    struct gang_memory *memory = &gang_trouble_edit(gang)->memory;
+    memory->requeue_count++;
+    int64_t at_ms = core->now_ms + requeue_delay_ms(queue, memory->requeue_count);
+    memory->requeue_at_ms = (at_ms + 999) / 1000 * 1000; /* as its Admission keeps it */
 }
 
 void gang_failed_before(struct core *core, struct gang *gang, int64_t before, int64_t at_ms)
 {
-    struct gang_memory *memory = &gang->memory;
-    if (memory->requeue_count > before) {
+    struct gang_memory memory = gang->trouble->memory;
+    if (memory.requeue_count > before) {
         return; /* it was counted before a restart */
     }
-    memory->requeue_count = sat_add(before, 1);
-    int64_t due_ms = sat_add(at_ms, requeue_delay_ms(gang->queue, memory->requeue_count));
-    memory->requeue_at_ms = (due_ms + 999) / 1000 * 1000;
+    memory.requeue_count = sat_add(before, 1);
+    int64_t due_ms = sat_add(at_ms, requeue_delay_ms(gang->queue, memory.requeue_count));
+    memory.requeue_at_ms = (due_ms + 999) / 1000 * 1000;
+    gang_put_memory(gang, memory);
     gang_remember(core, gang);
 }
 
@@ -256,7 +260,7 @@ bool gang_is_over_limit(const struct gang *gang)
         queue != NULL && queue->spec.requeue != NULL && queue->spec.requeue->limit.is_set
             ? queue->spec.requeue->limit.value
             : 0;
-    return limit > 0 && gang->memory.requeue_count > limit;
+    return limit > 0 && gang->trouble->memory.requeue_count > limit;
 }
 
 void gang_reprioritize(struct core *core, struct gang *gang)
@@ -280,10 +284,10 @@ void gang_mark_unbound(struct core *core, struct gang *gang)
 {
     int64_t promised = gang_promised_pods(gang);
     fit_promises_changed(core, gang);
-    int64_t dropped = gang->promised_pods - promised;
-    int64_t taken_up = (int64_t)gang->settled_pods - gang->promise_settled_pods;
-    gang->promised_pods = promised;
-    gang->promise_settled_pods = (int64_t)gang->settled_pods;
+    int64_t dropped = gang->run->promised_pods - promised;
+    int64_t taken_up = (int64_t)gang->settled_pods - gang->run->promise_settled_pods;
+    GANG_PUT(gang, run, promised_pods, promised);
+    GANG_PUT(gang, run, promise_settled_pods, (int64_t)gang->settled_pods);
     if (dropped > 0) {
         wake_reserved(core);
     }
@@ -341,8 +345,8 @@ void gang_free(struct core *core, struct gang *gang)
         preempt_let_go(core, gang, false);
     }
     admission_withdraw(core, gang);
-    if (gang->check != NULL) {
-        gang->dropped_attempt = gang->check->attempt;
+    if (gang->room->check != NULL) {
+        GANG_PUT(gang, room, dropped_attempt, gang->room->check->attempt);
         requests_tidy(core, gang);
     }
     check_drop(gang);
@@ -380,15 +384,11 @@ void gang_free(struct core *core, struct gang *gang)
     str_drop(&gang->uid); /* the key stands behind it */
     str_drop(&gang->priority_class);
     str_drop(&gang->template_class);
-    str_drop(&gang->version_text);
     str_drop(&gang->admission_uid);
-    str_drop(&gang->invalid);
-    str_drop(&gang->refusal);
-    str_drop(&gang->stop_why);
     str_drop(&gang->stops_for);
-    str_drop(&gang->request_for);
     preempt_forget_why(gang);
     past_free(gang);
+    gang_parts_free(gang);
     mem_free(gang);
     if (queue != NULL) {
         queue_free_if_unused(core, queue);

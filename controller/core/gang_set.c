@@ -221,7 +221,7 @@ static struct pod_count count_now(const struct core *core, struct gang *gang,
 /* Unsigned, so that taking away is adding all but once around. */
 static void add_count(struct gang *gang, const struct pod_count *count, uint32_t times)
 {
-    gang->lost_pods += count->is_lost ? times : 0;
+    GANG_PUT(gang, run, lost_pods, gang->run->lost_pods + (count->is_lost ? times : 0));
     gang->live_pods += count->is_live ? times : 0;
     gang->settled_pods += count->is_settled ? times : 0;
     gang->ready_pods += count->is_ready ? times : 0;
@@ -236,7 +236,7 @@ static void add_count(struct gang *gang, const struct pod_count *count, uint32_t
 void gang_count_pods(const struct core *core, struct gang *gang)
 {
     gang->live_pods = gang->settled_pods = gang->ready_pods = 0;
-    gang->lost_pods = 0;
+    GANG_PUT(gang, run, lost_pods, 0);
     for (uint32_t s = 0; s < gang->set_count; s++) {
         gang->sets[s].live_pods = gang->sets[s].settled_pods = gang->sets[s].ready_pods = 0;
     }
@@ -262,7 +262,7 @@ int64_t gang_set_promised_pods(const struct gang *gang, const struct reserved_se
 {
     /* Room is made for a gang that is checked; there may be none yet. */
     bool is_starting = gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING ||
-                       (gang->state == GANG_RESERVED && gang->check == NULL);
+                       (gang->state == GANG_RESERVED && gang->room->check == NULL);
     if (gang->is_out || (!is_starting && gang->state != GANG_SUSPENDING)) {
         return 0;
     }
@@ -287,7 +287,7 @@ bool gang_is_whole(const struct gang *gang)
 {
     /* Manifests may hold a Job without its pods; its own status is what is known of them then. */
     if (gang_first_pod(gang) == NULL) {
-        return gang->ready >= gang->size.min_count;
+        return gang->run->ready >= gang->size.min_count;
     }
     for (uint32_t s = 0; s < gang->set_count; s++) {
         if ((int64_t)gang->sets[s].ready_pods < gang->sets[s].size.min_count) {

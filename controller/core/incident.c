@@ -377,7 +377,7 @@ static void look_at_pod(struct core *core, const struct gang *gang, const struct
 /* It has stopped for such a thing not long ago: then its next start is put off, too. */
 static bool is_again(const struct core *core, const struct gang *gang, const char *cause)
 {
-    const struct eviction *before = gang->eviction;
+    const struct eviction *before = gang->trouble->eviction;
     return before != NULL && str_eq_c(before->rule, cause) &&
            gang->admitted_ms / 1000 >= before->at_ms / 1000 &&
            core->now_ms - before->at_ms < INCIDENT_AGAIN_MS;
@@ -398,8 +398,8 @@ static bool incident_stop(struct core *core, struct gang *gang)
             incident.due_ms != INT64_MAX && is_first ? incident.due_ms : core->next_harm_ms;
         return false;
     }
-    if (gang->write_retry_ms == 0) { /* else it is counted, and only tried again */
-        gang->memory.evictions++;
+    if (gang->run->write_retry_ms == 0) { /* else it is counted, and only tried again */
+        gang_trouble_edit(gang)->memory.evictions++;
         if (is_again(core, gang, incident.cause)) {
             gang_back_off(core, gang);
         }

@@ -86,17 +86,18 @@ static int64_t count_of(struct opt_int value)
 static void take_memory(struct gang *gang)
 {
     const struct suspended_record *suspended = gang->suspended;
-    struct gang_memory *memory = &gang->memory;
+    struct gang_memory memory = gang->trouble->memory;
     if (suspended == NULL) {
         return;
     }
-    if (count_of(suspended->evictions) > memory->evictions) {
-        memory->evictions = suspended->evictions.value;
+    if (count_of(suspended->evictions) > memory.evictions) {
+        memory.evictions = suspended->evictions.value;
     }
-    if (suspended->requeue != NULL && count_of(suspended->requeue->count) > memory->requeue_count) {
-        memory->requeue_count = suspended->requeue->count.value;
-        memory->requeue_at_ms = suspended->requeue->at.is_set ? suspended->requeue->at.ms : 0;
+    if (suspended->requeue != NULL && count_of(suspended->requeue->count) > memory.requeue_count) {
+        memory.requeue_count = suspended->requeue->count.value;
+        memory.requeue_at_ms = suspended->requeue->at.is_set ? suspended->requeue->at.ms : 0;
     }
+    gang_put_memory(gang, memory);
 }
 
 static void read_version(struct core *core, struct gang *gang, const struct job *job)
@@ -104,13 +105,14 @@ static void read_version(struct core *core, struct gang *gang, const struct job 
     int64_t version = 0;
     (void)str_to_i64(job->meta.resource_version, &version);
     if ((uint64_t)version < gang->version) {
-        gang->awaited_version = 0; /* the cluster was restored: nothing newer will come */
+        GANG_PUT(gang, run, awaited_version,
+                 0); /* the cluster was restored: nothing newer will come */
     }
     gang->version = (uint64_t)version;
-    str_drop(&gang->version_text);
     struct str plain = arena_format(&core->scratch, "%llu", (unsigned long long)gang->version);
-    gang->version_text =
-        str_eq(plain, job->meta.resource_version) ? STR_NONE : str_own(job->meta.resource_version);
+    GANG_PUT_TEXT(gang, run, version_text,
+                  str_eq(plain, job->meta.resource_version) ? STR_NONE
+                                                            : job->meta.resource_version);
 }
 
 static int64_t value_or(struct opt_int value, int64_t otherwise)
@@ -123,10 +125,10 @@ static void read_status(struct gang *gang, const struct job *job)
     gang->is_job_finished = job_is_finished(job);
     gang->has_suspended_condition =
         condition_is_true(&job->status.conditions, "Suspended") || !job->status.start_time.is_set;
-    gang->active = value_or(job->status.active, 0);
-    gang->ready = value_or(job->status.ready, 0);
-    gang->terminating = value_or(job->status.terminating, 0);
-    gang->succeeded = value_or(job->status.succeeded, 0);
+    GANG_PUT(gang, run, active, value_or(job->status.active, 0));
+    GANG_PUT(gang, run, ready, value_or(job->status.ready, 0));
+    GANG_PUT(gang, run, terminating, value_or(job->status.terminating, 0));
+    GANG_PUT(gang, run, succeeded, value_or(job->status.succeeded, 0));
     gang->generation = value_or(job->meta.generation, 0);
 }
 
@@ -252,8 +254,7 @@ static void read_trouble(struct core *core, struct gang *gang, const struct job 
     trouble = str_is_set(trouble) ? trouble : group_claim_trouble(core, job);
     struct shape_input unused;
     trouble = str_is_set(trouble) ? trouble : topology_read(core, job, &unused);
-    str_drop(&gang->invalid);
-    gang->invalid = str_own(trouble);
+    GANG_PUT_TEXT(gang, trouble, invalid, trouble);
 }
 
 /* The queue that it belongs to; empty: none any more. */
@@ -275,13 +276,21 @@ static struct str read_label(const struct core *core, struct gang *gang, const s
 /* Of the ProvisioningRequest whose room the gang has used last. */
 static void read_attempt(struct gang *gang, const struct job *job)
 {
-    gang->used_attempt = 0;
+    GANG_PUT(gang, room, used_attempt, 0);
     int64_t attempt = 0;
     bool is_number = str_to_i64(job_annotation(job, ANNOTATION_ATTEMPT), &attempt);
     if (is_number && attempt > 0 && attempt <= REQUEST_ATTEMPTS_MAX) {
-        gang->used_attempt = attempt;
+        GANG_PUT(gang, room, used_attempt, attempt);
     }
-    gang->used_before = gang->used_attempt;
+    GANG_PUT(gang, room, used_before, gang->room->used_attempt);
+}
+
+/* 0: there is none, or it isn't a time. */
+static int64_t time_annotation(const struct job *job, const char *key)
+{
+    int64_t at_ms = 0;
+    (void)time_parse_rfc3339(job_annotation(job, key), &at_ms);
+    return at_ms;
 }
 
 static void read_job(struct core *core, struct gang *gang, const struct job *job)
@@ -311,12 +320,9 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
         read_attempt(gang, job);
     }
     gang_read_domain(core, gang);
-    gang->checkpoint_ms = 0;
-    (void)time_parse_rfc3339(job_annotation(job, ANNOTATION_CHECKPOINT), &gang->checkpoint_ms);
-    gang->request_ms = 0;
-    (void)time_parse_rfc3339(job_annotation(job, ANNOTATION_CHECKPOINT_REQUEST), &gang->request_ms);
-    str_drop(&gang->request_for);
-    gang->request_for = str_own(job_annotation(job, ANNOTATION_CHECKPOINT_FOR));
+    GANG_PUT(gang, run, checkpoint_ms, time_annotation(job, ANNOTATION_CHECKPOINT));
+    GANG_PUT(gang, run, request_ms, time_annotation(job, ANNOTATION_CHECKPOINT_REQUEST));
+    GANG_PUT_TEXT(gang, run, request_for, job_annotation(job, ANNOTATION_CHECKPOINT_FOR));
     read_trouble(core, gang, job, is_sized ? STR_NONE : str_from_c(err.text));
     gang_sets_read(gang, &input);
     gang->is_size_pruned = is_size_pruned(gang, job);

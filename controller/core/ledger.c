@@ -207,13 +207,15 @@ void ledger_set_surplus(struct core *core, struct gang *gang, struct charge_list
                         const struct charge_list *now)
 {
     struct queue_state *queue = gang->reservation->queue;
-    gang->surplus_pods -= surplus->count > 0 ? 1 : 0;
+    if (surplus->count > 0) {
+        gang_run_edit(gang)->surplus_pods--;
+    }
     charges_apply(core, gang, queue, surplus, -1);
     charges_free(surplus);
     if (now->count > 0) {
         *surplus = charges_own(now);
         charges_apply(core, gang, queue, surplus, 1);
-        gang->surplus_pods++;
+        gang_run_edit(gang)->surplus_pods++;
     }
     bookings_move(core);
 }
@@ -427,7 +429,7 @@ static uint32_t charges_in(const struct gang *gang)
 {
     const struct reservation *reservation = gang->reservation;
     uint32_t count = 0;
-    for (const struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang_first_pod(gang);
+    for (const struct pod_state *pod = gang->run->surplus_pods == 0 ? NULL : gang_first_pod(gang);
          pod != NULL; pod = pod->next_in_group) {
         count += pod->surplus.count;
     }
@@ -455,7 +457,7 @@ struct str reservation_text(const struct core *core, const struct gang *gang, st
             totals_add(totals, &count, &hold->charges, 1);
         }
     }
-    for (const struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang_first_pod(gang);
+    for (const struct pod_state *pod = gang->run->surplus_pods == 0 ? NULL : gang_first_pod(gang);
          pod != NULL; pod = pod->next_in_group) {
         totals_add(totals, &count, &pod->surplus, 1);
     }

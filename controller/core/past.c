@@ -86,7 +86,7 @@ static void eviction_free(struct eviction *eviction)
 static struct str lost_text(struct core *core, const struct gang *gang)
 {
     int64_t from_ms =
-        gang->checkpoint_ms > gang->admitted_ms ? gang->checkpoint_ms : gang->admitted_ms;
+        gang->run->checkpoint_ms > gang->admitted_ms ? gang->run->checkpoint_ms : gang->admitted_ms;
     int64_t lost_ms = core->now_ms > from_ms ? core->now_ms - from_ms : 0;
     char buffer[TIME_TEXT_BYTES];
     struct str time = duration_format_short(lost_ms, buffer);
@@ -106,31 +106,31 @@ void past_note_eviction(struct core *core, struct gang *gang, const char *rule,
     if (gang->reservation == NULL) {
         return;
     }
-    eviction_free(gang->eviction);
-    gang->eviction = MEM_NEW(struct eviction);
-    gang->eviction->rule = str_own(str_from_c(rule));
-    gang->eviction->lost = str_own(lost_text(core, gang));
-    gang->eviction->at_ms = core->now_ms;
+    eviction_free(gang->trouble->eviction);
+    GANG_PUT(gang, trouble, eviction, MEM_NEW(struct eviction));
+    gang->trouble->eviction->rule = str_own(str_from_c(rule));
+    gang->trouble->eviction->lost = str_own(lost_text(core, gang));
+    gang->trouble->eviction->at_ms = core->now_ms;
     if (by != NULL) {
         bool is_own_namespace = str_eq(by->namespace_name, gang->namespace_name);
-        gang->eviction->by = is_own_namespace ? str_own(by->name) : STR_NONE;
-        gang->eviction->queue = str_own(by->queue->name);
+        gang->trouble->eviction->by = is_own_namespace ? str_own(by->name) : STR_NONE;
+        gang->trouble->eviction->queue = str_own(by->queue->name);
     }
 }
 
 static void explain_eviction(const struct gang *gang, struct arena *arena,
                              struct explanation *explanation)
 {
-    if (gang->eviction == NULL) {
+    if (gang->trouble->eviction == NULL) {
         return;
     }
     explanation->eviction = ARENA_NEW(arena, struct explanation_eviction);
-    *explanation->eviction =
-        (struct explanation_eviction){.rule = arena_copy_str(arena, gang->eviction->rule),
-                                      .by = arena_copy_str(arena, gang->eviction->by),
-                                      .queue = arena_copy_str(arena, gang->eviction->queue),
-                                      .lost = arena_copy_str(arena, gang->eviction->lost),
-                                      .at = seconds(gang->eviction->at_ms)};
+    *explanation->eviction = (struct explanation_eviction){
+        .rule = arena_copy_str(arena, gang->trouble->eviction->rule),
+        .by = arena_copy_str(arena, gang->trouble->eviction->by),
+        .queue = arena_copy_str(arena, gang->trouble->eviction->queue),
+        .lost = arena_copy_str(arena, gang->trouble->eviction->lost),
+        .at = seconds(gang->trouble->eviction->at_ms)};
 }
 
 /* -- together --------------------------------------------------------------------------------- */
@@ -152,13 +152,13 @@ static void take_past(struct gang *gang, const struct explanation *explanation)
         }
     }
     const struct explanation_eviction *told = explanation->eviction;
-    if (gang->eviction == NULL && told != NULL && told->at.is_set) {
-        gang->eviction = MEM_NEW(struct eviction);
-        gang->eviction->rule = str_own(told->rule);
-        gang->eviction->by = str_own(told->by);
-        gang->eviction->queue = str_own(told->queue);
-        gang->eviction->lost = str_own(told->lost);
-        gang->eviction->at_ms = told->at.ms;
+    if (gang->trouble->eviction == NULL && told != NULL && told->at.is_set) {
+        GANG_PUT(gang, trouble, eviction, MEM_NEW(struct eviction));
+        gang->trouble->eviction->rule = str_own(told->rule);
+        gang->trouble->eviction->by = str_own(told->by);
+        gang->trouble->eviction->queue = str_own(told->queue);
+        gang->trouble->eviction->lost = str_own(told->lost);
+        gang->trouble->eviction->at_ms = told->at.ms;
     }
 }
 
@@ -180,6 +180,6 @@ void past_free(struct gang *gang)
     mem_free(gang->past);
     gang->past = NULL;
     gang->past_count = 0;
-    eviction_free(gang->eviction);
-    gang->eviction = NULL;
+    eviction_free(gang->trouble->eviction);
+    GANG_PUT(gang, trouble, eviction, NULL);
 }

@@ -37,7 +37,7 @@ void note_event(struct core *core, const struct gang *gang, bool is_warning, con
 static struct effect *patch_new(struct core *core, struct gang *gang,
                                 enum job_patch_purpose purpose)
 {
-    assert(gang->write_effect_id == 0);
+    assert(gang->run->write_effect_id == 0);
     struct effect *effect = effect_new(core, EFFECT_PATCH_JOB);
     effect->id = ++core->next_effect_id;
     struct arena *arena = core->out->arena;
@@ -45,16 +45,16 @@ static struct effect *patch_new(struct core *core, struct gang *gang,
     effect->namespace_name = arena_copy_str(arena, gang->namespace_name);
     effect->name = arena_copy_str(arena, gang->name);
     effect->uid = arena_copy_str(arena, gang->uid);
-    effect->resource_version = str_is_set(gang->version_text)
-                                   ? arena_copy_str(arena, gang->version_text)
+    effect->resource_version = str_is_set(gang->run->version_text)
+                                   ? arena_copy_str(arena, gang->run->version_text)
                                    : arena_format(arena, "%llu", (unsigned long long)gang->version);
     effect->patch.purpose = purpose;
     if (gang->is_label_due) {
         effect->patch.queue_label = arena_copy_str(arena, gang->queue->name);
     }
-    gang->write_effect_id = effect->id;
+    GANG_PUT(gang, run, write_effect_id, effect->id);
     gang->write_purpose = purpose;
-    gang->write_base_version = gang->version;
+    GANG_PUT(gang, run, write_base_version, gang->version);
     return effect;
 }
 
@@ -163,7 +163,7 @@ static void admit_set(struct core *core, const struct gang *gang, uint32_t s,
     patch_add_directives(core->out->arena, set, &evaluation->sets[s], patch);
     struct avoidance avoidance = avoid_find(core, set, &evaluation->sets[s]);
     avoid_patch(core, &avoidance, patch);
-    if (gang->check != NULL) {
+    if (gang->room->check != NULL) {
         check_directives(core, gang, patch);
     }
     string_map_drop(&own->admit_selector);
@@ -174,21 +174,21 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
 {
     gang_dequeue(core, gang);
     gang->admitted_ms = core->now_ms / 1000 * 1000; /* as the record keeps it */
-    gang->short_since_ms = 0;
-    gang->told_ready_pods = 0;
-    gang->told_ready_ms = core->now_ms;
+    GANG_PUT(gang, run, short_since_ms, 0);
+    GANG_PUT(gang, run, told_ready_pods, 0);
+    GANG_PUT(gang, run, told_ready_ms, core->now_ms);
     ledger_reserve(core, gang, &evaluation->reserve);
     gang_confine(gang, evaluation->domain);
     struct effect *effect = patch_new(core, gang, PATCH_ADMIT);
     struct job_patch *patch = &effect->patch;
     patch->suspend = (struct opt_bool){true, false};
     patch->record = record_text(core, gang, evaluation);
-    if (gang->check != NULL) {
+    if (gang->room->check != NULL) {
         patch->provisioning_attempt =
-            arena_format(core->out->arena, "%lld", (long long)gang->check->attempt);
+            arena_format(core->out->arena, "%lld", (long long)gang->room->check->attempt);
     }
     patch->removes_suspended = gang->suspended != NULL;
-    patch->removes_checkpoint = gang->request_ms != 0;
+    patch->removes_checkpoint = gang->run->request_ms != 0;
     add_templates(core, gang, patch);
     for (uint32_t s = 0; s < patch->template_count; s++) {
         admit_set(core, gang, s, evaluation, &patch->templates[s]);
@@ -203,9 +203,8 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
 
 static void keep_cause(struct gang *gang, const char *cause, struct str why)
 {
-    gang->stop_cause = cause;
-    str_drop(&gang->stop_why);
-    gang->stop_why = str_own(why);
+    GANG_PUT(gang, run, stop_cause, cause);
+    GANG_PUT_TEXT(gang, run, stop_why, why);
 }
 
 /* What is counted rides on the write that it is counted for: a crash before the Admission is
@@ -213,7 +212,7 @@ static void keep_cause(struct gang *gang, const char *cause, struct str why)
 static void carry_memory(struct core *core, const struct gang *gang,
                          struct suspended_record *record)
 {
-    const struct gang_memory *memory = &gang->memory;
+    const struct gang_memory *memory = &gang->trouble->memory;
     if (memory->evictions > 0) {
         record->evictions = (struct opt_int){true, memory->evictions};
     }
@@ -355,7 +354,7 @@ void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
     struct job_patch *patch = &effect->patch;
     patch->removes_record = true;
     patch->removes_suspended = gang->suspended != NULL;
-    patch->removes_checkpoint = gang->request_ms != 0;
+    patch->removes_checkpoint = gang->run->request_ms != 0;
     patch->sets_hold = sets_hold;
     restore_deadline(gang, patch);
     add_templates(core, gang, patch);
@@ -388,45 +387,45 @@ static void write_refused(struct core *core, struct gang *gang, const struct eff
                                   STR_ARG(text_quote(&core->scratch, done->message, 600)));
     note_event(core, gang, true, "WriteRefused", "Patch", why);
     if (gang->write_purpose == PATCH_ADMIT) {
-        str_drop(&gang->refusal);
-        gang->refusal = str_own(why);
+        GANG_PUT_TEXT(gang, trouble, refusal, why);
         gang_back_off(core, gang);
         gang_remember(core, gang);
         return;
     }
-    gang->write_retry_ms = core->now_ms + WRITE_REFUSED_RETRY_MS;
+    GANG_PUT(gang, run, write_retry_ms, core->now_ms + WRITE_REFUSED_RETRY_MS);
 }
 
 /* A 409 can be about something else than the Job (a quota's own conflict, a webhook's), and then
  * nothing of it will ever be shown. */
 bool conflict_is_over(struct core *core, struct gang *gang)
 {
-    if (gang->conflict_until_ms == 0 || gang->write_effect_id != 0) {
+    if (gang->run->conflict_until_ms == 0 || gang->run->write_effect_id != 0) {
         return false;
     }
-    if (core->now_ms < gang->conflict_until_ms) {
-        gang_set_timer(core, gang, gang->conflict_until_ms);
+    if (core->now_ms < gang->run->conflict_until_ms) {
+        gang_set_timer(core, gang, gang->run->conflict_until_ms);
         return false;
     }
-    gang->awaited_version = 0;
+    GANG_PUT(gang, run, awaited_version, 0);
     return true;
 }
 
 void job_write_done(struct core *core, struct gang *gang, const struct effect_done *done)
 {
-    gang->write_effect_id = 0;
+    GANG_PUT(gang, run, write_effect_id, 0);
     if (done->outcome != EFFECT_OK) {
         gang_sets_forget_patch(gang);
-        gang->used_attempt =
-            gang->write_purpose == PATCH_ADMIT ? gang->used_before : gang->used_attempt;
+        GANG_PUT(gang, room, used_attempt,
+                 gang->write_purpose == PATCH_ADMIT ? gang->room->used_before
+                                                    : gang->room->used_attempt);
     }
     gang_show(core, gang);
     int64_t version = 0;
     switch (done->outcome) {
     case EFFECT_OK:
         (void)str_to_i64(done->resource_version, &version);
-        gang->awaited_version = (uint64_t)version;
-        gang->write_retry_ms = 0;
+        GANG_PUT(gang, run, awaited_version, (uint64_t)version);
+        GANG_PUT(gang, run, write_retry_ms, 0);
         if (gang->write_purpose == PATCH_SUSPEND) {
             gang_remember(core, gang); /* not before: what never came about isn't counted */
         }
@@ -444,8 +443,8 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
         break;
     case EFFECT_CONFLICT:
         /* What we hold stays held until the watch has shown what the Job really says now. */
-        gang->awaited_version = gang->write_base_version + 1;
-        gang->conflict_until_ms = core->now_ms + CONFLICT_WAIT_MS;
+        GANG_PUT(gang, run, awaited_version, gang->run->write_base_version + 1);
+        GANG_PUT(gang, run, conflict_until_ms, core->now_ms + CONFLICT_WAIT_MS);
         break;
     case EFFECT_GONE:
         gang_job_gone(core, gang);

@@ -57,13 +57,13 @@ static void reserve_for(struct core *core, struct gang *gang, const struct victi
     gang->admitted_ms = core->now_ms;
     ledger_reserve(core, gang, &evaluation->reserve);
     gang_confine(gang, evaluation->domain);
-    gang->reserved_shape = gang->shape;
-    gang->reserved_combination = evaluation->combination;
-    gang->reserved_level = evaluation->level;
-    gang->reserved_until_ms = core->now_ms + grace_ms + PREEMPTION_TIMEOUT_MS;
+    GANG_PUT(gang, room, reserved_shape, gang->shape);
+    GANG_PUT(gang, room, reserved_combination, evaluation->combination);
+    GANG_PUT(gang, room, reserved_level, evaluation->level);
+    GANG_PUT(gang, room, reserved_until_ms, core->now_ms + grace_ms + PREEMPTION_TIMEOUT_MS);
     gang_set_state(core, gang, GANG_RESERVED, "Preempts");
     gang_mark_unbound(core, gang);
-    gang_set_timer(core, gang, gang->reserved_until_ms);
+    gang_set_timer(core, gang, gang->room->reserved_until_ms);
 }
 
 bool preempt_may(const struct queue_state *queue, enum reason reason)
@@ -92,8 +92,8 @@ bool preempt(struct core *core, struct gang *gang, struct evaluation *seen)
     }
     reserve_for(core, gang, &victims, &evaluation);
     preempt_forget_why(gang);
-    gang->reserved_why = MEM_NEW(struct evidence);
-    evidence_keep(gang->reserved_why, &seen->evidence);
+    GANG_PUT(gang, room, reserved_why, MEM_NEW(struct evidence));
+    evidence_keep(gang->room->reserved_why, &seen->evidence);
     for (uint32_t i = 0; i < victims.count; i++) {
         checkpoint_begin(core, victims.items[i], gang);
     }
@@ -112,10 +112,10 @@ uint32_t preempt_victims_left(const struct core *core, const struct gang *gang)
 
 void preempt_forget_why(struct gang *gang)
 {
-    if (gang->reserved_why != NULL) {
-        evidence_drop(gang->reserved_why);
-        mem_free(gang->reserved_why);
-        gang->reserved_why = NULL;
+    if (gang->room->reserved_why != NULL) {
+        evidence_drop(gang->room->reserved_why);
+        mem_free(gang->room->reserved_why);
+        GANG_PUT(gang, room, reserved_why, NULL);
     }
 }
 
@@ -136,23 +136,23 @@ static void release_reserved(struct core *core, struct gang *gang, const char *c
     preempt_forget_why(gang);
     ledger_release(core, gang);
     gang_confine(gang, NULL);
-    gang->reserved_shape = NULL;
+    GANG_PUT(gang, room, reserved_shape, NULL);
     gang_set_state(core, gang, GANG_PENDING, cause);
     gang_mark_unbound(core, gang);
 }
 
 void preempt_abort(struct core *core, struct gang *gang)
 {
-    bool is_late = core->now_ms >= gang->reserved_until_ms;
+    bool is_late = core->now_ms >= gang->room->reserved_until_ms;
     preempt_let_go(core, gang, !is_late);
     release_reserved(core, gang, "PreemptionEnded");
 }
 
 bool preempt_review(struct core *core, struct gang *gang, bool wants_it)
 {
-    wants_it = wants_it && core->now_ms < gang->reserved_until_ms;
-    if (wants_it && gang->shape == gang->reserved_shape) {
-        gang_set_timer(core, gang, gang->reserved_until_ms);
+    wants_it = wants_it && core->now_ms < gang->room->reserved_until_ms;
+    if (wants_it && gang->shape == gang->room->reserved_shape) {
+        gang_set_timer(core, gang, gang->room->reserved_until_ms);
         return true;
     }
     if (wants_it) {
@@ -171,9 +171,9 @@ static bool finish(struct core *core, struct gang *gang)
     arena_reset(&core->scratch);
     whatif_begin(core);
     whatif_take_out(core, gang);
-    bookings_ignore(core, true);            /* the room is its own */
-    core->level_cap = gang->reserved_level; /* what its victims held beyond that isn't */
-    evaluate_combination(core, gang->shape, gang->reserved_combination, &evaluation);
+    bookings_ignore(core, true);                  /* the room is its own */
+    core->level_cap = gang->room->reserved_level; /* what its victims held beyond that isn't */
+    evaluate_combination(core, gang->shape, gang->room->reserved_combination, &evaluation);
     if (evaluation.verdict.reason != REASON_NONE) {
         evaluate_shape(core, gang->shape, &evaluation);
     }
@@ -184,7 +184,7 @@ static bool finish(struct core *core, struct gang *gang)
     enum reason reason = evaluation.verdict.reason;
     if (reason == REASON_NONE) {
         ledger_release(core, gang);
-        gang->reserved_shape = NULL;
+        GANG_PUT(gang, room, reserved_shape, NULL);
         preempt_forget_why(gang);
         check_or_admit(core, gang, &evaluation);
     } else if (!preempt_can_help(reason) && reason != REASON_RESERVED_FOR_OTHER) {
@@ -220,8 +220,8 @@ void preempt_finish_ready(struct core *core)
     struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
     while (gang != NULL) {
         struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
-        bool is_due = gang->state == GANG_RESERVED && gang->check == NULL && !gang_is_busy(gang) &&
-                      !gang->has_victims;
+        bool is_due = gang->state == GANG_RESERVED && gang->room->check == NULL &&
+                      !gang_is_busy(gang) && !gang->has_victims;
         if (is_due && finish(core, gang)) {
             mark_with_victims(core);
             next = RB_MIN(gang_holder_tree, &core->holders);
@@ -260,8 +260,8 @@ static struct named_gang recorded_beneficiary(const struct gang *victim)
     if (victim->state == GANG_SUSPENDING && victim->suspended != NULL) {
         return (struct named_gang){victim->suspended->for_gang, victim->suspended->for_uid};
     }
-    return is_up && victim->request_ms != 0 ? named_gang_read(victim->request_for)
-                                            : (struct named_gang){.key = STR_NONE};
+    return is_up && victim->run->request_ms != 0 ? named_gang_read(victim->run->request_for)
+                                                 : (struct named_gang){.key = STR_NONE};
 }
 
 /* NULL: there is none, or another Job has taken its name since. */
@@ -393,7 +393,7 @@ void preempt_settle(struct core *core)
     struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
     while (gang != NULL) {
         struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
-        if (gang->is_unsettled && gang->state == GANG_RESERVED && gang->check == NULL) {
+        if (gang->is_unsettled && gang->state == GANG_RESERVED && gang->room->check == NULL) {
             release_reserved(core, gang, "PreemptionEnded");
             gang_review(core, gang);
             next = RB_MIN(gang_holder_tree, &core->holders);
@@ -411,7 +411,7 @@ void preempt_withdraw_requests(struct core *core)
     struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
     while (gang != NULL) {
         struct gang *next = RB_NEXT(gang_order_tree, &core->gang_order, gang);
-        if (gang->request_ms != 0 && !str_is_set(gang->stops_for)) {
+        if (gang->run->request_ms != 0 && !str_is_set(gang->stops_for)) {
             gang_review(core, gang);
         }
         gang = next;

@@ -48,8 +48,8 @@ void preempt_note_last_holders(struct core *core)
     }
     struct gang *gang;
     RB_FOREACH (gang, gang_holder_tree, &core->holders) {
-        bool is_candidate =
-            gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING || gang->check != NULL;
+        bool is_candidate = gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING ||
+                            gang->room->check != NULL;
         struct gang *last = gang->reservation->queue->last_holder;
         if (is_candidate && (last == NULL || is_sooner_stopped(gang, last))) {
             gang->reservation->queue->last_holder = gang;

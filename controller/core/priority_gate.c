@@ -61,7 +61,7 @@ struct str gate_class_refusal(struct arena *arena, const struct gang *gang)
 
 bool gate_bars(struct core *core, const struct gang *gang)
 {
-    return str_is_set(gang->invalid) || gang->is_class_missing ||
+    return str_is_set(gang->trouble->invalid) || gang->is_class_missing ||
            str_is_set(gate_class_refusal(&core->scratch, gang));
 }
 

@@ -100,8 +100,9 @@ struct str record_text(struct core *core, struct gang *gang, const struct evalua
         .topology = record_domains(core, gang),
         .restore =
             shape->set_count > 1 ? NULL : restore_of(core, &shape->sets[0], &evaluation->sets[0])};
-    if (gang->check != NULL) {
-        record.request = request_name(&core->scratch, gang->name, gang->uid, gang->check->attempt);
+    if (gang->room->check != NULL) {
+        record.request =
+            request_name(&core->scratch, gang->name, gang->uid, gang->room->check->attempt);
     }
     if (runtime_deadline_to_set(gang).is_set) {
         struct record_restore *restore = record.restore;
@@ -119,7 +120,7 @@ struct str record_reservation(struct core *core, const struct gang *gang,
     struct request_record record = {
         .queue = gang->queue->name,
         .asks = asks,
-        .failures = {true, gang->memory.requeue_count},
+        .failures = {true, gang->trouble->memory.requeue_count},
         .pod_sets = {.items = record_sets(core, gang, &evaluation->reserve),
                      .count = gang->shape->set_count}};
     return record_json(core, &request_record_schema, &record);

@@ -83,7 +83,8 @@ bool request_is_over(const struct request_state *request)
 
 struct request_state *request_find(const struct gang *gang, int64_t attempt)
 {
-    struct request_state *request = gang->requests == NULL ? NULL : gang->requests->first;
+    struct request_state *request =
+        gang->room->requests == NULL ? NULL : gang->room->requests->first;
     while (request != NULL && request->attempt != attempt) {
         request = request->next;
     }
@@ -121,18 +122,19 @@ void request_let_go(struct core *core, struct request_state *request)
  */
 static bool is_needed(const struct gang *gang, const struct request_state *request)
 {
-    if (request->attempt <= gang->dropped_attempt) {
+    if (request->attempt <= gang->room->dropped_attempt) {
         return false;
     }
     bool is_up = gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING ||
                  gang->state == GANG_SUSPENDING || gang->state == GANG_FINISHED;
-    return request->attempt > gang->used_attempt ||
-           (is_up && request->attempt == gang->used_attempt);
+    return request->attempt > gang->room->used_attempt ||
+           (is_up && request->attempt == gang->room->used_attempt);
 }
 
 void requests_tidy(struct core *core, struct gang *gang)
 {
-    struct request_state *request = gang->requests == NULL ? NULL : gang->requests->first;
+    struct request_state *request =
+        gang->room->requests == NULL ? NULL : gang->room->requests->first;
     for (; request != NULL; request = request->next) {
         if (!is_needed(gang, request)) {
             request_let_go(core, request);
@@ -158,7 +160,7 @@ static void link_to_job(struct core *core, struct request_state *request, struct
         HASH_ADD_KEYPTR(hh, core->requests_by_job, of->job_uid.ptr, (unsigned)of->job_uid.len, of);
         of->gang = gang_find(core, job_uid);
         if (of->gang != NULL) {
-            of->gang->requests = of;
+            GANG_PUT(of->gang, room, requests, of);
         }
     }
     request->of = of;
@@ -195,15 +197,15 @@ void requests_meet_gang(struct core *core, struct gang *gang)
     struct job_requests *of = job_requests_find(core, gang->uid);
     if (of != NULL) {
         of->gang = gang;
-        gang->requests = of;
+        GANG_PUT(gang, room, requests, of);
     }
 }
 
 void requests_leave_gang(struct gang *gang)
 {
-    if (gang != NULL && gang->requests != NULL) {
-        gang->requests->gang = NULL;
-        gang->requests = NULL;
+    if (gang != NULL && gang->room->requests != NULL) {
+        gang->room->requests->gang = NULL;
+        GANG_PUT(gang, room, requests, NULL);
     }
 }
 

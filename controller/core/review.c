@@ -129,7 +129,7 @@ void gang_adopt(struct core *core, struct gang *gang, const struct admission_rec
 static void review_resize(struct core *core, struct gang *gang)
 {
     bool is_changed = false;
-    for (uint32_t s = 0; s < gang->set_count && !str_is_set(gang->invalid); s++) {
+    for (uint32_t s = 0; s < gang->set_count && !str_is_set(gang->trouble->invalid); s++) {
         const struct gang_set *set = &gang->sets[s];
         struct reserved_set *reserved = reservation_set(gang->reservation, set->name);
         int64_t live = (int64_t)set->live_pods;
@@ -162,7 +162,8 @@ static const struct gang_set *grown_set(const struct gang *gang, int64_t *ret_ad
 static bool review_growth(struct core *core, struct gang *gang)
 {
     int64_t admitted = 0;
-    const struct gang_set *grown = str_is_set(gang->invalid) ? NULL : grown_set(gang, &admitted);
+    bool is_valid = !str_is_set(gang->trouble->invalid);
+    const struct gang_set *grown = is_valid ? grown_set(gang, &admitted) : NULL;
     if (grown == NULL) {
         return false;
     }
@@ -182,19 +183,19 @@ static bool review_growth(struct core *core, struct gang *gang)
  * again, `due_ms` at the latest (0: never). */
 static int64_t tell_progress(struct core *core, struct gang *gang, int64_t due_ms)
 {
-    if (gang->ready_pods < gang->seen_ready_pods) {
-        gang->told_ready_ms = core->now_ms; /* it may be about to end, and that is told anyhow */
+    if (gang->ready_pods < gang->run->seen_ready_pods) { /* it may end, and that is told anyhow */
+        GANG_PUT(gang, run, told_ready_ms, core->now_ms);
     }
-    gang->seen_ready_pods = gang->ready_pods;
-    if (gang->ready_pods == gang->told_ready_pods) {
+    GANG_PUT(gang, run, seen_ready_pods, gang->ready_pods);
+    if (gang->ready_pods == gang->run->told_ready_pods) {
         return due_ms;
     }
-    int64_t next_ms = sat_add(gang->told_ready_ms, READY_REFRESH_MS);
+    int64_t next_ms = sat_add(gang->run->told_ready_ms, READY_REFRESH_MS);
     if (core->now_ms < next_ms) {
         return due_ms == 0 || next_ms < due_ms ? next_ms : due_ms;
     }
-    gang->told_ready_pods = gang->ready_pods;
-    gang->told_ready_ms = core->now_ms;
+    GANG_PUT(gang, run, told_ready_pods, gang->ready_pods);
+    GANG_PUT(gang, run, told_ready_ms, core->now_ms);
     gang_show(core, gang);
     return due_ms;
 }
@@ -203,34 +204,34 @@ static void review_readiness(struct core *core, struct gang *gang)
 {
     /* min_count is of the pods still to finish, so those that succeeded count as ready. */
     if (gang_is_whole(gang)) {
-        if (gang->state == GANG_ADMITTED && gang->memory.requeue_count != 0) {
-            gang->memory.requeue_count = 0;
-            gang->memory.requeue_at_ms = 0;
+        if (gang->state == GANG_ADMITTED && gang->trouble->memory.requeue_count != 0) {
+            GANG_PUT(gang, trouble, memory.requeue_count, 0);
+            GANG_PUT(gang, trouble, memory.requeue_at_ms, 0);
             gang_remember(core, gang);
         }
-        gang->short_since_ms = 0;
-        gang->write_retry_ms = 0;
+        GANG_PUT(gang, run, short_since_ms, 0);
+        GANG_PUT(gang, run, write_retry_ms, 0);
         bool is_news = gang->state != GANG_RUNNING;
         gang_set_state(core, gang, GANG_RUNNING, NULL);
         if (is_news) {
-            gang->told_ready_pods = gang->ready_pods;
-            gang->told_ready_ms = core->now_ms;
+            GANG_PUT(gang, run, told_ready_pods, gang->ready_pods);
+            GANG_PUT(gang, run, told_ready_ms, core->now_ms);
         }
         gang_set_timer(core, gang, tell_progress(core, gang, 0));
         return;
     }
-    if (gang->state == GANG_RUNNING && gang->short_since_ms == 0) {
-        gang->short_since_ms = core->now_ms;
+    if (gang->state == GANG_RUNNING && gang->run->short_since_ms == 0) {
+        GANG_PUT(gang, run, short_since_ms, core->now_ms);
     }
-    int64_t since_ms = gang->state == GANG_RUNNING ? gang->short_since_ms : gang->admitted_ms;
+    int64_t since_ms = gang->state == GANG_RUNNING ? gang->run->short_since_ms : gang->admitted_ms;
     int64_t timeout_ms = queue_pods_ready_timeout_ms(gang->reservation->queue);
     int64_t due_ms = sat_add(since_ms, timeout_ms);
     if (core->now_ms < due_ms) {
         gang_set_timer(core, gang, tell_progress(core, gang, due_ms));
         return;
     }
-    if (gang->write_retry_ms == 0) { /* else it is counted, and only tried again */
-        gang->memory.evictions++;
+    if (gang->run->write_retry_ms == 0) { /* else it is counted, and only tried again */
+        gang_trouble_edit(gang)->memory.evictions++;
         gang_back_off(core, gang);
         gang->order_ms = core->now_ms / 1000 * 1000; /* as its Admission keeps it */
     }
@@ -264,7 +265,7 @@ static void review_running(struct core *core, struct gang *gang)
     gang_dequeue(core, gang);
     if (!record_is_in_force(gang)) {
         gang_set_state(core, gang, GANG_SUSPENDING, "NotAdmitted");
-        if (core->now_ms >= gang->write_retry_ms) {
+        if (core->now_ms >= gang->run->write_retry_ms) {
             patch_suspend(core, gang, "NotAdmitted",
                           gang->is_record_refused
                               ? STR("its annotation tallyman.dev/admission isn't one that Tallyman "
@@ -273,7 +274,7 @@ static void review_running(struct core *core, struct gang *gang)
                               : STR("only Tallyman may start a Job that names a queue; it waits "
                                     "its turn, suspended"));
         } else {
-            gang_set_timer(core, gang, gang->write_retry_ms);
+            gang_set_timer(core, gang, gang->run->write_retry_ms);
         }
         return;
     }
@@ -288,8 +289,8 @@ static void review_running(struct core *core, struct gang *gang)
     }
     gang->was_running = false;
     gang_mark_unbound(core, gang);
-    if (core->now_ms < gang->write_retry_ms) {
-        gang_set_timer(core, gang, gang->write_retry_ms);
+    if (core->now_ms < gang->run->write_retry_ms) {
+        gang_set_timer(core, gang, gang->run->write_retry_ms);
         return;
     }
     if (review_victim(core, gang) || incident_or_order_stops(core, gang)) {
@@ -306,8 +307,8 @@ static void review_running(struct core *core, struct gang *gang)
 static bool has_stopped(const struct gang *gang)
 {
     /* The Job counts as terminating what dies on a dead node, too. */
-    return gang->live_pods == 0 && gang->active == 0 &&
-           gang->terminating <= (int64_t)gang->lost_pods && gang->has_suspended_condition;
+    return gang->live_pods == 0 && gang->run->active == 0 &&
+           gang->run->terminating <= (int64_t)gang->run->lost_pods && gang->has_suspended_condition;
 }
 
 static void review_stopping(struct core *core, struct gang *gang)
@@ -323,8 +324,8 @@ static void review_stopping(struct core *core, struct gang *gang)
     }
     ledger_release(core, gang);
     str_drop(&gang->stops_for);
-    if (core->now_ms < gang->write_retry_ms) {
-        gang_set_timer(core, gang, gang->write_retry_ms);
+    if (core->now_ms < gang->run->write_retry_ms) {
+        gang_set_timer(core, gang, gang->run->write_retry_ms);
         return;
     }
     patch_restore(core, gang, gang->suspended == NULL || gang_is_over_limit(gang));
@@ -341,11 +342,11 @@ static bool keeps_reserved(struct core *core, struct gang *gang)
         stop_find(core, &core->scratch, gang->queue, gang->namespace_name).stop == STOP_NONE &&
         !str_is_set(gate_class_refusal(&core->scratch, gang));
     bool wants_it =
-        is_open && gang->has_label && !gang->is_hold_wanted && !str_is_set(gang->invalid);
-    if (gang->check == NULL) {
+        is_open && gang->has_label && !gang->is_hold_wanted && !str_is_set(gang->trouble->invalid);
+    if (gang->room->check == NULL) {
         return preempt_review(core, gang, wants_it);
     }
-    if (wants_it && gang->shape == gang->reserved_shape) {
+    if (wants_it && gang->shape == gang->room->reserved_shape) {
         return check_review(core, gang);
     }
     check_let_go(core, gang, "Withdrawn");
@@ -354,7 +355,7 @@ static bool keeps_reserved(struct core *core, struct gang *gang)
 
 static void line_up(struct core *core, struct gang *gang)
 {
-    str_drop(&gang->refusal);
+    GANG_PUT_TEXT(gang, trouble, refusal, STR_NONE);
     bool is_due = gang->look_again_ms != 0 && gang->look_again_ms <= core->now_ms;
     gang->look_again_ms = is_due ? 0 : gang->look_again_ms;
     gang_set_timer(core, gang, gang->look_again_ms);
@@ -392,12 +393,12 @@ static void review_waiting(struct core *core, struct gang *gang)
     if (check_has_given_up(core, gang)) {
         return;
     }
-    bool backs_off = gang->memory.requeue_at_ms > core->now_ms;
+    bool backs_off = gang->trouble->memory.requeue_at_ms > core->now_ms;
     /* All completions are in, or it is being deleted: the Job is about to end. */
     bool is_idle = gang->size.pods == 0 || gang->is_job_deleting;
     if (gate_bars(core, gang) || backs_off || is_idle) {
         gang_dequeue(core, gang);
-        gang_set_timer(core, gang, backs_off ? gang->memory.requeue_at_ms : 0);
+        gang_set_timer(core, gang, backs_off ? gang->trouble->memory.requeue_at_ms : 0);
         gang_show(core, gang);
         return;
     }
@@ -471,7 +472,7 @@ void gang_review(struct core *core, struct gang *gang)
     if (gang_is_busy(gang) && !conflict_is_over(core, gang)) {
         return;
     }
-    gang->conflict_until_ms = 0;
+    GANG_PUT(gang, run, conflict_until_ms, 0);
     /* Somebody would have stopped it, but for our write that was on its way: preempt_wake(). */
     core->has_freed = core->has_freed || gang->wakes_preemptors;
     gang->wakes_preemptors = false;

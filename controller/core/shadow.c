@@ -47,9 +47,9 @@ static const int64_t *limits_of(struct core *core, const struct pod_demand *dema
  * its pods are done, or its time is up. */
 static bool is_about_to_end(const struct core *core, const struct gang *gang)
 {
-    bool is_shrinking =
-        gang->succeeded > 0 || (gang->state == GANG_RUNNING &&
-                                (int64_t)gang->live_pods < reservation_count(gang->reservation));
+    bool is_shrinking = gang->run->succeeded > 0 ||
+                        (gang->state == GANG_RUNNING &&
+                         (int64_t)gang->live_pods < reservation_count(gang->reservation));
     return is_shrinking || runtime_end_ms(core, gang) - core->now_ms <= BOOKING_REFRESH_MS;
 }
 

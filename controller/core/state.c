@@ -98,6 +98,13 @@ void str_drop(struct str *s)
     *s = STR_NONE;
 }
 
+void str_replace(struct str *s, struct str with)
+{
+    struct str copy = str_own(with);
+    str_drop(s);
+    *s = copy;
+}
+
 struct string_map string_map_own(const struct string_map *map)
 {
     struct string_map copy = {.count = map->count};

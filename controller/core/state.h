@@ -5,6 +5,7 @@
  * lists order. */
 #pragma once
 
+#include "gang_parts.h"
 #include "keys.h"
 #include "ledger.h"
 #include "quota_tree.h"
@@ -250,14 +251,13 @@ struct gang {
     int64_t max_runtime_ms; /* annotation max-runtime; 0: none */
     int64_t deadline_ms;    /* activeDeadlineSeconds, as its user set it; 0: none */
 
+    const struct gang_run *run; /* these three: see gang_parts.h; never NULL */
+    const struct gang_room *room;
+    const struct gang_trouble *trouble;
+
     /* the Job as last seen */
-    int64_t active;
-    int64_t ready;
-    int64_t terminating;
-    int64_t succeeded;
     int64_t generation;
     uint64_t version;                   /* resourceVersion, comparable */
-    struct str version_text;            /* owned; absent: `version` in digits */
     struct admission_record *record;    /* owned clone; NULL: none */
     struct suspended_record *suspended; /* owned clone; NULL: none */
 
@@ -265,53 +265,21 @@ struct gang {
     uint32_t live_pods;     /* of all sets, as the next two */
     uint32_t settled_pods;
     uint32_t ready_pods;
-    int64_t promised_pods;           /* as last marked; see gang_mark_unbound() */
-    int64_t promise_settled_pods;    /* settled_pods then */
     struct reservation *reservation; /* owned; NULL: holds nothing */
     struct topology_domain *domain;  /* that its pods are confined to, a use of it; NULL: none */
     int64_t admitted_ms;             /* the record's `at` */
-    const char *stop_cause;          /* static; of our last suspension, NULL: none */
-    struct str stop_why;             /* owned; the sentence to it */
     struct str stops_for;            /* owned; uid of the gang that it makes room for */
-    struct shape *reserved_shape;    /* what its victims stop for; borrowed */
-    struct check *check;             /* owned; what it waits for while Reserved; NULL: victims */
-    struct job_requests *requests;   /* its ProvisioningRequests; NULL: there are none */
-    int64_t used_attempt;            /* annotation provisioning-attempt: whose room it has used */
-    int64_t used_before;             /* the same before our PATCH */
-    int64_t dropped_attempt;         /* what was asked for until then isn't wanted any more */
-    struct evidence *reserved_why;   /* owned; of each flavor, while Reserved; NULL: nothing */
-    int64_t reserved_until_ms;
     int64_t look_again_ms;   /* a gang that it could stop is protected until then; 0: none is */
-    int64_t checkpoint_ms;   /* annotation last-checkpoint; 0: none */
     int64_t grace_ms;        /* annotation checkpoint-grace; 0: it stops at once */
-    int64_t request_ms;      /* annotation checkpoint-request; 0: none stands on the Job */
-    struct str request_for;  /* owned; annotation checkpoint-for: "namespace/name/uid" */
-    int64_t short_since_ms;  /* fewer than min-count ready since; 0: whole */
     int64_t likely_start_ms; /* 0: not worked out; INT64_MAX: nobody can know */
-
-    /* see drift.c */
-    uint32_t surplus_pods; /* that have devices beyond their share */
-    bool has_told_drift;
-
-    /* our own write on its way: no decision about the Job until the watch has shown it */
-    uint64_t write_effect_id;    /* 0: none in flight */
-    uint64_t write_base_version; /* the version it was guarded by */
-    uint64_t awaited_version;    /* the watch has to reach it first; 0: nothing awaited */
-    int64_t conflict_until_ms;   /* a conflict waits so long for the watch to show why; 0: none */
-    int64_t write_retry_ms;      /* a refused suspension isn't tried before; 0: no matter */
 
     /* the Admission */
     struct str admission_uid; /* owned */
     uint64_t admission_hash;  /* of what was last written or seen; 0: none */
     uint64_t admission_effect_id;
-    struct gang_memory memory;
-    struct str invalid; /* owned; the sentence, absent: the Job is fine */
-    struct str refusal; /* owned; what the API server said to our PATCH */
     int64_t reason_since_ms;
-    int64_t reason_began_ms;   /* the same, whatever states it has gone through since */
-    struct past_reason *past;  /* owned; what it waited for before, the latest last */
-    struct eviction *eviction; /* owned; NULL: it wasn't stopped yet */
-    int64_t told_ready_ms;
+    int64_t reason_began_ms;  /* the same, whatever states it has gone through since */
+    struct past_reason *past; /* owned; what it waited for before, the latest last */
     int64_t timer_ms;
 
     /* what is small, side by side: there are many gangs */
@@ -349,14 +317,10 @@ struct gang {
     bool was_running : 1;     /* its Admission said so at the start */
     bool is_size_pruned : 1;  /* the size is of a field that the API server dropped */
     bool has_told_pruned : 1; /* the Event about the missing gate */
+    bool has_told_drift : 1;  /* see drift.c */
     uint32_t set_count;
-    uint32_t reserved_combination; /* of flavors */
-    uint32_t reserved_level;       /* so far up it may borrow for more pods than it needs */
-    uint32_t lost_pods;            /* die on a dead node, and hold no quota any more */
     uint32_t past_count;
-    uint32_t decision_index;  /* scratch of core_decisions() */
-    uint32_t seen_ready_pods; /* at the last review */
-    uint32_t told_ready_pods; /* as its Admission says */
+    uint32_t decision_index; /* scratch of core_decisions() */
 };
 
 RB_HEAD(gang_order_tree, gang);

@@ -135,8 +135,8 @@ bool stop_drain(struct core *core, struct gang *gang)
     if (order.stop != STOP_DRAIN) {
         return false;
     }
-    if (gang->write_retry_ms == 0) { /* else it is counted, and only tried again */
-        gang->memory.evictions++;
+    if (gang->run->write_retry_ms == 0) { /* else it is counted, and only tried again */
+        gang_trouble_edit(gang)->memory.evictions++;
     }
     patch_suspend(core, gang, "QueueStopped",
                   arena_format(&core->scratch,

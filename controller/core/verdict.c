@@ -8,18 +8,19 @@
 static struct verdict backoff_verdict(const struct gang *gang, struct arena *arena)
 {
     char buffer[TIME_TEXT_BYTES];
-    struct str at = time_format_rfc3339(gang->memory.requeue_at_ms, buffer);
-    const struct eviction *last = gang->eviction;
+    struct str at = time_format_rfc3339(gang->trouble->memory.requeue_at_ms, buffer);
+    const struct eviction *last = gang->trouble->eviction;
     bool is_for_health = last != NULL && (str_eq_c(last->rule, "NodeUnhealthy") ||
                                           str_eq_c(last->rule, "DeviceUnhealthy"));
-    struct str why = str_is_set(gang->refusal) ? gang->refusal
+    struct str why = str_is_set(gang->trouble->refusal) ? gang->trouble->refusal
                      : is_for_health ? STR("nodes or devices that it was given became unhealthy, "
                                            "twice within ten minutes")
                                      : STR("its pods weren't ready in time");
     return (struct verdict){
         .reason = REASON_BACKOFF,
         .message = arena_format(arena, "tried again at " STR_FMT " (%lld failed so far): " STR_FMT,
-                                STR_ARG(at), (long long)gang->memory.requeue_count, STR_ARG(why))};
+                                STR_ARG(at), (long long)gang->trouble->memory.requeue_count,
+                                STR_ARG(why))};
 }
 
 /* A gang that asks for no pod is nobody's to admit. */
@@ -38,8 +39,8 @@ static struct verdict idle_verdict(const struct gang *gang)
 static struct verdict waiting_verdict(const struct core *core, const struct gang *gang,
                                       struct arena *arena)
 {
-    if (str_is_set(gang->invalid)) {
-        return (struct verdict){.reason = REASON_INVALID, .message = gang->invalid};
+    if (str_is_set(gang->trouble->invalid)) {
+        return (struct verdict){.reason = REASON_INVALID, .message = gang->trouble->invalid};
     }
     struct str refusal = gate_class_refusal(arena, gang);
     if (str_is_set(refusal)) {
@@ -51,7 +52,7 @@ static struct verdict waiting_verdict(const struct core *core, const struct gang
                                     arena_format(arena, "PriorityClass " STR_FMT " doesn't exist",
                                                  STR_ARG(gang->priority_class))};
     }
-    if (gang->memory.requeue_at_ms > core->now_ms) {
+    if (gang->trouble->memory.requeue_at_ms > core->now_ms) {
         return backoff_verdict(gang, arena);
     }
     if (gang->size.pods == 0) {
@@ -70,7 +71,7 @@ static struct verdict waiting_verdict(const struct core *core, const struct gang
 
 static struct verdict stopping_verdict(const struct gang *gang, struct arena *arena)
 {
-    int64_t by_status = sat_add(gang->active, gang->terminating);
+    int64_t by_status = sat_add(gang->run->active, gang->run->terminating);
     int64_t left = by_status > (int64_t)gang->live_pods ? by_status : (int64_t)gang->live_pods;
     if (left > 0) {
         return (struct verdict){.reason = REASON_WAITING_FOR_TERMINATION,
@@ -112,7 +113,7 @@ struct verdict gang_verdict(const struct core *core, const struct gang *gang, st
     case GANG_PENDING:
         return waiting_verdict(core, gang, arena);
     case GANG_RESERVED:
-        if (gang->check != NULL) {
+        if (gang->room->check != NULL) {
             return check_verdict(core, gang, arena);
         }
         return reserved_verdict(core, gang, arena);

@@ -120,7 +120,8 @@ static uint32_t branch_level(const struct gang *gang, const struct gang *victim)
 static bool is_protected(const struct core *core, const struct gang *victim)
 {
     const struct queue *object = victim->reservation->queue->object;
-    if (object == NULL || !object->spec.min_runtime_protection.is_set || victim->check != NULL) {
+    if (object == NULL || !object->spec.min_runtime_protection.is_set ||
+        victim->room->check != NULL) {
         return false;
     }
     bool is_young = core->now_ms - victim->admitted_ms < object->spec.min_runtime_protection.ms;
@@ -142,8 +143,8 @@ static bool is_wanted(const struct gang *gang, const struct gang *victim,
 static bool is_candidate(const struct core *core, struct gang *gang, struct gang *victim,
                          const struct quota_probe *needs)
 {
-    bool is_up =
-        victim->state == GANG_ADMITTED || victim->state == GANG_RUNNING || victim->check != NULL;
+    bool is_up = victim->state == GANG_ADMITTED || victim->state == GANG_RUNNING ||
+                 victim->room->check != NULL;
     if (!is_up || victim == gang || str_is_set(victim->stops_for) ||
         !is_wanted(gang, victim, needs)) {
         return false;
@@ -166,10 +167,10 @@ static bool is_candidate(const struct core *core, struct gang *gang, struct gang
 static i128 lost_work(const struct core *core, const struct gang *victim)
 {
     i128 devices = reservation_devices(victim->reservation);
-    int64_t since_ms =
-        victim->checkpoint_ms > victim->admitted_ms ? victim->checkpoint_ms : victim->admitted_ms;
+    int64_t since_ms = victim->run->checkpoint_ms > victim->admitted_ms ? victim->run->checkpoint_ms
+                                                                        : victim->admitted_ms;
     int64_t run_ms = core->now_ms > since_ms ? core->now_ms - since_ms : 0;
-    return victim->check != NULL ? -1 : devices * run_ms;
+    return victim->room->check != NULL ? -1 : devices * run_ms;
 }
 
 /* Other queues first, lower priority, least lost work, latest admitted, uid. */

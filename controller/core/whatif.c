@@ -24,7 +24,7 @@ void whatif_set_quota(struct core *core, struct gang *gang, bool is_out)
                             (i128)charge->amount * set->count * sign);
         }
     }
-    for (const struct pod_state *pod = gang->surplus_pods == 0 ? NULL : gang_first_pod(gang);
+    for (const struct pod_state *pod = gang->run->surplus_pods == 0 ? NULL : gang_first_pod(gang);
          pod != NULL; pod = pod->next_in_group) {
         for (uint32_t i = 0; i < pod->surplus.count; i++) {
             const struct charge *charge = &pod->surplus.items[i];

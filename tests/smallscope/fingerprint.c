@@ -103,36 +103,37 @@ static void mix_gang_numbers(uint64_t *hash, const struct gang *gang, uint64_t c
         gang->priority,
         gang->order_ms,
         gang->size.pods,
-        gang->active,
-        gang->ready,
-        gang->terminating,
-        gang->succeeded,
+        gang->run->active,
+        gang->run->ready,
+        gang->run->terminating,
+        gang->run->succeeded,
         gang->live_pods,
         gang->settled_pods,
         gang->ready_pods,
-        gang->promised_pods,
-        gang->promise_settled_pods,
+        gang->run->promised_pods,
+        gang->run->promise_settled_pods,
         gang->admitted_ms,
-        gang->reserved_until_ms,
+        gang->room->reserved_until_ms,
         gang->look_again_ms,
-        gang->short_since_ms,
-        gang->conflict_until_ms,
-        gang->write_retry_ms,
-        gang->memory.requeue_count,
-        gang->memory.requeue_at_ms,
-        gang->memory.evictions,
+        gang->run->short_since_ms,
+        gang->run->conflict_until_ms,
+        gang->run->write_retry_ms,
+        gang->trouble->memory.requeue_count,
+        gang->trouble->memory.requeue_at_ms,
+        gang->trouble->memory.evictions,
         gang->is_timer_set ? gang->timer_ms : 0,
-        gang->lost_pods,
-        gang->seen_ready_pods,
+        gang->run->lost_pods,
+        gang->run->seen_ready_pods,
         (int64_t)(current - gang->version),
-        (int64_t)(gang->write_base_version == 0 ? 0 : 1 + current - gang->write_base_version),
-        (int64_t)(gang->awaited_version == 0 ? 0 : 1 + current - gang->awaited_version),
-        gang->write_effect_id != 0,
+        (int64_t)(gang->run->write_base_version == 0 ? 0
+                                                     : 1 + current - gang->run->write_base_version),
+        (int64_t)(gang->run->awaited_version == 0 ? 0 : 1 + current - gang->run->awaited_version),
+        gang->run->write_effect_id != 0,
         gang->admission_effect_id != 0,
         gang->state,
         gang->shown_state,
         gang->shown_reason,
-        gang->write_effect_id != 0 ? gang->write_purpose : 0};
+        gang->run->write_effect_id != 0 ? gang->write_purpose : 0};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         mix(hash, (uint64_t)numbers[i]);
     }
@@ -154,14 +155,14 @@ static void mix_gang(uint64_t *hash, const struct gang *gang, uint64_t current)
                           gang->is_admission_seen,
                           gang->record != NULL,
                           gang->suspended != NULL,
-                          str_is_set(gang->refusal)};
+                          str_is_set(gang->trouble->refusal)};
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         mix(hash, flags[i]);
     }
     mix_str(hash, gang->queue == NULL ? STR_NONE : gang->queue->name);
-    mix_str(hash, gang->stop_cause == NULL ? STR_NONE : str_from_c(gang->stop_cause));
+    mix_str(hash, gang->run->stop_cause == NULL ? STR_NONE : str_from_c(gang->run->stop_cause));
     mix_str(hash, gang->stops_for);
-    mix_str(hash, gang->reserved_shape == NULL ? STR_NONE : gang->reserved_shape->key);
+    mix_str(hash, gang->room->reserved_shape == NULL ? STR_NONE : gang->room->reserved_shape->key);
     mix_str(hash, gang->suspended == NULL ? STR_NONE : gang->suspended->cause);
     mix_reservation(hash, gang->reservation);
 }
