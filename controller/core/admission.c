@@ -434,8 +434,7 @@ void admission_deleted(struct core *core, const struct admission *object)
     /* Its Job may be gone, with pods that hold it, and another one may have its name; or a late
      * write for that Job was the last to say whose it is. */
     forget_seen(gang_find(core, object->spec.job_uid), object);
-    struct gang *gang = NULL;
-    HASH_FIND(hh_key, core->gangs_by_key, key.ptr, (unsigned)key.len, gang);
+    struct gang *gang = table_find(&core->gangs_by_key, key);
     forget_seen(gang, object);
     if (gang != NULL) {
         gang_show(core, gang);

@@ -201,8 +201,7 @@ void ailment_device_gone(struct core *core, const struct device_state *device)
 void ailment_report(struct core *core, struct str key, bool is_unhealthy)
 {
     struct device_ailment *ailment = ailment_find(core, key);
-    struct device_state *device = NULL;
-    HASH_FIND(hh, core->devices_by_key, key.ptr, (unsigned)key.len, device);
+    struct device_state *device = table_find(&core->devices_by_key, key);
     if (ailment == NULL && device != NULL && is_unhealthy) {
         ailment = ailment_new(core, key);
     }
@@ -288,8 +287,7 @@ void ailments_tick(struct core *core)
     struct device_ailment *ailment;
     struct device_ailment *next;
     HASH_ITER (hh, core->ailments, ailment, next) {
-        struct device_state *device = NULL;
-        HASH_FIND(hh, core->devices_by_key, ailment->key.ptr, (unsigned)ailment->key.len, device);
+        struct device_state *device = table_find(&core->devices_by_key, ailment->key);
         if (device != NULL) {
             ailment_judge_device(core, device);
         } else if (core->now_ms - ailment->gone_ms >= AILMENT_GONE_MS) {

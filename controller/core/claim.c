@@ -9,7 +9,7 @@
 static void claim_free_if_unused(struct core *core, struct claim_state *claim)
 {
     if (claim->object == NULL && claim->users == 0) {
-        HASH_DEL(core->claims, claim);
+        table_remove(&core->claims, claim);
         str_drop(&claim->key);
         mem_free(claim);
     }
@@ -17,12 +17,11 @@ static void claim_free_if_unused(struct core *core, struct claim_state *claim)
 
 struct claim_state *claim_get(struct core *core, struct str key)
 {
-    struct claim_state *claim = NULL;
-    HASH_FIND(hh, core->claims, key.ptr, (unsigned)key.len, claim);
+    struct claim_state *claim = table_find(&core->claims, key);
     if (claim == NULL) {
         claim = MEM_NEW(struct claim_state);
         claim->key = str_own(key);
-        HASH_ADD_KEYPTR(hh, core->claims, claim->key.ptr, (unsigned)claim->key.len, claim);
+        table_add(&core->claims, claim);
     }
     return claim;
 }
@@ -51,7 +50,7 @@ static void used_add(struct used_device *used, const struct resource_list *amoun
 
 static void used_free(struct core *core, struct used_device *used)
 {
-    HASH_DEL(core->used_devices, used);
+    table_remove(&core->used_devices, used);
     for (uint32_t i = 0; i < used->count; i++) {
         str_drop(&used->items[i].name);
     }
@@ -62,12 +61,11 @@ static void used_free(struct core *core, struct used_device *used)
 
 static void use_device(struct core *core, struct str key, const struct allocation_result *result)
 {
-    struct used_device *used = NULL;
-    HASH_FIND(hh, core->used_devices, key.ptr, (unsigned)key.len, used);
+    struct used_device *used = table_find(&core->used_devices, key);
     if (used == NULL) {
         used = MEM_NEW(struct used_device);
         used->key = str_own(key);
-        HASH_ADD_KEYPTR(hh, core->used_devices, used->key.ptr, (unsigned)used->key.len, used);
+        table_add(&core->used_devices, used);
     }
     used->claims++;
     if (!str_is_empty(result->share_id)) {
@@ -79,8 +77,7 @@ static void use_device(struct core *core, struct str key, const struct allocatio
 
 static void unuse_device(struct core *core, struct str key, const struct allocation_result *result)
 {
-    struct used_device *used = NULL;
-    HASH_FIND(hh, core->used_devices, key.ptr, (unsigned)key.len, used);
+    struct used_device *used = table_find(&core->used_devices, key);
     assert(used != NULL && used->claims > 0);
     used->claims--;
     if (!str_is_empty(result->share_id)) {
@@ -134,9 +131,8 @@ static void claim_settle_pods(struct core *core, const struct resource_claim *ob
     }
     const struct claim_consumer_list *consumers = &object->status.reserved_for;
     for (uint32_t i = 0; i < consumers->count; i++) {
-        struct pod_state *pod = NULL;
         struct str uid = consumers->items[i].uid;
-        HASH_FIND(hh, core->pods, uid.ptr, (unsigned)uid.len, pod);
+        struct pod_state *pod = table_find(&core->pods, uid);
         if (pod != NULL) {
             pod_settle(core, pod);
         }
@@ -212,8 +208,7 @@ void claim_drop(struct core *core, struct claim_state *claim)
 void claim_deleted(struct core *core, const struct resource_claim *object)
 {
     struct str key = key_join(&core->scratch, object->meta.namespace_name, object->meta.name);
-    struct claim_state *claim = NULL;
-    HASH_FIND(hh, core->claims, key.ptr, (unsigned)key.len, claim);
+    struct claim_state *claim = table_find(&core->claims, key);
     if (claim == NULL) {
         return;
     }
@@ -223,13 +218,14 @@ void claim_deleted(struct core *core, const struct resource_claim *object)
 
 void claims_free(struct core *core)
 {
-    struct claim_state *claim;
-    struct claim_state *next;
-    HASH_ITER (hh, core->claims, claim, next) {
+    uint32_t at = 0;
+    for (struct claim_state *claim; (claim = table_drain(&core->claims, &at)) != NULL;) {
         claim_count(core, claim, false);
-        HASH_DEL(core->claims, claim);
+        table_remove(&core->claims, claim);
         mem_free(claim->object);
         str_drop(&claim->key);
         mem_free(claim);
     }
+    table_deinit(&core->claims);
+    table_deinit(&core->used_devices);
 }

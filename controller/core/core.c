@@ -27,6 +27,7 @@ struct core *core_new(const struct core_options *options)
     core->read_gang = gang_input_of_job;
     core->level_cap = LEVEL_ANY;
     core->trace = options->traces ? trace_new() : NULL;
+    core->gangs_by_key = TABLE_OF(struct gang, key);
     RB_INIT(&core->queue_order);
     RB_INIT(&core->due_queues);
     RB_INIT(&core->node_order);

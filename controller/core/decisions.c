@@ -229,7 +229,7 @@ static void number_queue(const struct core *core, struct decided_list *list)
 struct decided_list core_decisions(const struct core *core, struct arena *arena)
 {
     struct decided_list list = {.count = 0};
-    list.items = ARENA_ARRAY(arena, struct decided_gang, HASH_COUNT(core->gangs) + 1);
+    list.items = ARENA_ARRAY(arena, struct decided_gang, core->gangs.count + 1);
     struct gang *gang;
     RB_FOREACH (gang, gang_order_tree, (struct gang_order_tree *)(uintptr_t)&core->gang_order) {
         if (gang->state == 0 || gang->state == GANG_FINISHED || gang->is_job_gone) {

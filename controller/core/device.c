@@ -54,7 +54,7 @@ static void device_free(struct core *core, struct device_state *device)
         node_touch_object(core, node);
         node_free_if_unused(core, node);
     }
-    HASH_DEL(core->devices_by_key, device);
+    table_remove(&core->devices_by_key, device);
     RB_REMOVE(device_tree, &core->device_order, device);
     ailment_device_gone(core, device);
     device_set_ailing(core, device, false);
@@ -115,8 +115,7 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
                        const struct device *object)
 {
     struct str key = key_join(&core->scratch, pool->key, object->name);
-    struct device_state *device = NULL;
-    HASH_FIND(hh, core->devices_by_key, key.ptr, (unsigned)key.len, device);
+    struct device_state *device = table_find(&core->devices_by_key, key);
     if (device != NULL) {
         pool->problem = "two of its slices list the same device";
         return;
@@ -139,7 +138,7 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     device_read_counters(device, object);
     device->next_in_pool = pool->devices;
     pool->devices = device;
-    HASH_ADD_KEYPTR(hh, core->devices_by_key, device->key.ptr, (unsigned)device->key.len, device);
+    table_add(&core->devices_by_key, device);
     RB_INSERT(device_tree, &core->device_order, device);
     bool is_per_device = slice->object->spec.per_device_node_selection.is_set &&
                          slice->object->spec.per_device_node_selection.value;
@@ -153,8 +152,7 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
         core->roaming_devices++;
     }
     device_note_spread(device);
-    struct used_device *used = NULL;
-    HASH_FIND(hh, core->used_devices, key.ptr, (unsigned)key.len, used);
+    struct used_device *used = table_find(&core->used_devices, key);
     if (used != NULL) {
         device_set_used(core, key, used);
     }
@@ -343,5 +341,6 @@ void devices_free(struct core *core)
     HASH_ITER (hh, core->slices, slice, next) {
         slice_deleted(core, slice->object);
     }
+    table_deinit(&core->devices_by_key);
     mem_free(core->devices);
 }

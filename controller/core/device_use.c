@@ -38,8 +38,7 @@ static void device_mark(struct core *core, struct device_state *device, bool is_
 
 void device_set_used(struct core *core, struct str key, struct used_device *used)
 {
-    struct device_state *device = NULL;
-    HASH_FIND(hh, core->devices_by_key, key.ptr, (unsigned)key.len, device);
+    struct device_state *device = table_find(&core->devices_by_key, key);
     if (device == NULL) {
         return;
     }
@@ -194,8 +193,7 @@ static void whole_set_freed(struct core *core, struct device_state *device, int 
 void device_set_freed(struct core *core, const struct allocation_result *result, bool is_freed)
 {
     struct str key = allocation_key(core, result);
-    struct device_state *device = NULL;
-    HASH_FIND(hh, core->devices_by_key, key.ptr, (unsigned)key.len, device);
+    struct device_state *device = table_find(&core->devices_by_key, key);
     if (device == NULL) {
         return;
     }

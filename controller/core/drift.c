@@ -167,8 +167,7 @@ static struct charge_list surplus_of(struct core *core, const struct gang *gang,
     struct class_counts counts = {.count = 0};
     bool has_extended = false;
     for (uint32_t i = 0; set != NULL && i < pod->claim_count; i++) {
-        struct claim_state *claim = NULL;
-        HASH_FIND(hh, core->claims, pod->claims[i].ptr, (unsigned)pod->claims[i].len, claim);
+        struct claim_state *claim = table_find(&core->claims, pod->claims[i]);
         if (claim != NULL && claim_is_allocated(claim) &&
             !holds_claim(gang->reservation, claim->key)) {
             has_extended = has_extended || is_by_scheduler(claim->object);
@@ -361,9 +360,8 @@ void drift_start(struct core *core)
         gang->has_told_drift = gang->is_admission_seen; /* before the restart, as a rule */
         drift_gang(core, gang);
         for (uint32_t i = 0; i < gang->reservation->claim_count; i++) {
-            struct claim_state *claim = NULL;
             struct str key = gang->reservation->claims[i].key;
-            HASH_FIND(hh, core->claims, key.ptr, (unsigned)key.len, claim);
+            struct claim_state *claim = table_find(&core->claims, key);
             if (claim == NULL) {
                 (void)ledger_set_void(core, key, true);
             } else {

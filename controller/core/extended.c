@@ -21,7 +21,7 @@ struct str account_of(const struct core *core, struct str resource)
     return found == NULL ? resource : found->class_name;
 }
 
-static void table_free(struct extended_name *table)
+static void offers_free(struct extended_name *table)
 {
     struct extended_name *entry;
     struct extended_name *next;
@@ -40,8 +40,8 @@ static bool is_served_by(const struct extended_name *entry, const struct device_
                                               str_compare(entry->class_name, class->meta.name) < 0);
 }
 
-static void table_add(struct core *core, struct extended_name **table, struct str text,
-                      const struct device_class *class)
+static void offers_add(struct core *core, struct extended_name **table, struct str text,
+                       const struct device_class *class)
 {
     struct str name = str_is_empty(text) ? STR_NONE : resource_intern(core, text);
     struct extended_name *entry = NULL;
@@ -62,18 +62,18 @@ static void table_add(struct core *core, struct extended_name **table, struct st
     entry->created_ms = class->meta.creation_timestamp.ms;
 }
 
-static struct extended_name *table_new(struct core *core)
+static struct extended_name *offers_new(struct core *core)
 {
     struct extended_name *table = NULL;
     struct named_object *entry;
     struct named_object *next;
     HASH_ITER (hh, core->named[KIND_DEVICE_CLASS], entry, next) {
         const struct device_class *class = entry->value;
-        table_add(core, &table, class->spec.extended_resource_name, class);
-        table_add(core, &table,
-                  arena_format(&core->scratch, EXTENDED_IMPLICIT_PREFIX STR_FMT,
-                               STR_ARG(class->meta.name)),
-                  class);
+        offers_add(core, &table, class->spec.extended_resource_name, class);
+        offers_add(core, &table,
+                   arena_format(&core->scratch, EXTENDED_IMPLICIT_PREFIX STR_FMT,
+                                STR_ARG(class->meta.name)),
+                   class);
     }
     return table;
 }
@@ -150,9 +150,9 @@ static bool shape_is_affected(const struct core *core, const struct shape *shape
 
 void extended_class_changed(struct core *core)
 {
-    struct extended_name *now = table_new(core);
+    struct extended_name *now = offers_new(core);
     bool is_same = tables_equal(now, core->extended);
-    table_free(is_same ? now : core->extended);
+    offers_free(is_same ? now : core->extended);
     if (is_same) {
         return;
     }
@@ -171,7 +171,7 @@ void extended_class_changed(struct core *core)
 
 void extended_free(struct core *core)
 {
-    table_free(core->extended);
+    offers_free(core->extended);
     core->extended = NULL;
 }
 

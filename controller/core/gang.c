@@ -87,7 +87,7 @@ struct gang *gang_find(const struct core *core, struct str uid)
 {
     struct gang *gang = NULL;
     if (str_is_set(uid)) {
-        HASH_FIND(hh, core->gangs, uid.ptr, (unsigned)uid.len, gang);
+        gang = table_find(&core->gangs, uid);
     }
     return gang;
 }
@@ -108,8 +108,8 @@ struct gang *gang_new(struct core *core, struct str uid, struct str namespace_na
     if (gang->pods != NULL) {
         gang->pods->gang = gang;
     }
-    HASH_ADD_KEYPTR(hh, core->gangs, gang->uid.ptr, (unsigned)gang->uid.len, gang);
-    HASH_ADD_KEYPTR(hh_key, core->gangs_by_key, gang->key.ptr, (unsigned)gang->key.len, gang);
+    table_add(&core->gangs, gang);
+    table_add(&core->gangs_by_key, gang);
     gang->is_in_keys = true;
     RB_INSERT(gang_order_tree, &core->gang_order, gang);
     requests_meet_gang(core, gang);
@@ -325,7 +325,7 @@ void gang_pod_changed(struct core *core, struct gang *gang, struct pod_state *po
 static void gang_drop_key(struct core *core, struct gang *gang)
 {
     if (gang->is_in_keys) {
-        HASH_DELETE(hh_key, core->gangs_by_key, gang);
+        table_remove(&core->gangs_by_key, gang);
         gang->is_in_keys = false;
     }
 }
@@ -359,7 +359,7 @@ void gang_free(struct core *core, struct gang *gang)
         RB_REMOVE(gang_unbound_tree, &core->unbound, gang);
     }
     gang_set_timer(core, gang, 0);
-    HASH_DEL(core->gangs, gang);
+    table_remove(&core->gangs, gang);
     gang_drop_key(core, gang);
     RB_REMOVE(gang_order_tree, &core->gang_order, gang);
     struct queue_state *queue = gang->queue;
@@ -397,9 +397,9 @@ void gang_free(struct core *core, struct gang *gang)
 
 void gangs_free(struct core *core)
 {
-    struct gang *gang;
-    struct gang *next;
-    HASH_ITER (hh, core->gangs, gang, next) {
+    for (struct gang *gang; (gang = RB_MIN(gang_order_tree, &core->gang_order)) != NULL;) {
         gang_free(core, gang);
     }
+    table_deinit(&core->gangs);
+    table_deinit(&core->gangs_by_key);
 }

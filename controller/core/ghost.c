@@ -116,9 +116,7 @@ static struct reserve_request charge_of(struct core *core, const struct admissio
 static bool revive(struct core *core, struct hash_orphan *orphan)
 {
     const struct admission *object = orphan->object;
-    struct pod_group *group = NULL;
-    HASH_FIND(hh, core->pod_groups, object->spec.job_uid.ptr, (unsigned)object->spec.job_uid.len,
-              group);
+    struct pod_group *group = table_find(&core->pod_groups, object->spec.job_uid);
     if (group == NULL || str_is_empty(object->spec.queue)) {
         return false;
     }
@@ -157,8 +155,7 @@ void ghost_check(struct core *core, struct hash_orphan *orphan)
         gang->admission_uid = str_own(object->meta.uid);
         return; /* it goes with the last pod */
     }
-    struct gang *namesake = NULL;
-    HASH_FIND(hh_key, core->gangs_by_key, orphan->key.ptr, (unsigned)orphan->key.len, namesake);
+    struct gang *namesake = table_find(&core->gangs_by_key, orphan->key);
     /* It may have its owner still, where the garbage collector doesn't know Admissions yet. */
     if (namesake == NULL && gang == NULL && revive(core, orphan)) {
         return;

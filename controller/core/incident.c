@@ -113,15 +113,14 @@ static void add_device(struct pod_state *pod, struct str key)
  * the claim's request was given. */
 static void find_devices(struct core *core, struct pod_state *pod, const struct ill_report *report)
 {
-    struct device_state *device = NULL;
-    HASH_FIND(hh, core->devices_by_key, report->id.ptr, (unsigned)report->id.len, device);
+    struct device_state *device = table_find(&core->devices_by_key, report->id);
     if (device != NULL) {
         add_device(pod, report->id);
         return;
     }
     const struct claim_state *claim = NULL;
     if (str_is_set(report->claim)) {
-        HASH_FIND(hh, core->claims, report->claim.ptr, (unsigned)report->claim.len, claim);
+        claim = table_find(&core->claims, report->claim);
     }
     if (claim == NULL || !claim_is_allocated(claim)) {
         return;
@@ -149,9 +148,8 @@ static void find_all_devices(struct core *core, struct pod_state *pod)
 
 void incidents_start(struct core *core)
 {
-    struct pod_state *pod;
-    struct pod_state *next;
-    HASH_ITER (hh, core->pods, pod, next) {
+    uint32_t at = 0;
+    for (struct pod_state *pod; (pod = table_next(&core->pods, &at)) != NULL;) {
         if (pod->ill_count > 0) {
             find_all_devices(core, pod);
         }
@@ -316,8 +314,7 @@ static void look_at_node(struct core *core, const struct gang *gang, const struc
 
 static void look_at_claim(struct core *core, struct str claim_key, struct incident *incident)
 {
-    const struct claim_state *claim = NULL;
-    HASH_FIND(hh, core->claims, claim_key.ptr, (unsigned)claim_key.len, claim);
+    const struct claim_state *claim = table_find(&core->claims, claim_key);
     if (claim == NULL || !claim_is_allocated(claim)) {
         return;
     }
@@ -327,8 +324,7 @@ static void look_at_claim(struct core *core, struct str claim_key, struct incide
         const struct allocation_result *result = &results->items[i];
         struct str pool = key_join(&core->scratch, result->driver, result->pool);
         struct str key = key_join(&core->scratch, pool, result->device);
-        const struct device_state *device = NULL;
-        HASH_FIND(hh, core->devices_by_key, key.ptr, (unsigned)key.len, device);
+        const struct device_state *device = table_find(&core->devices_by_key, key);
         struct taint_query query = {.tolerations = &result->tolerations,
                                     .at_ms = core->now_ms,
                                     .only_evicting = true,

@@ -366,8 +366,7 @@ void job_apply(struct core *core, const struct job *object)
 {
     struct gang *gang = gang_find(core, object->meta.uid);
     struct str key = key_join(&core->scratch, object->meta.namespace_name, object->meta.name);
-    struct gang *namesake = NULL;
-    HASH_FIND(hh_key, core->gangs_by_key, key.ptr, (unsigned)key.len, namesake);
+    struct gang *namesake = table_find(&core->gangs_by_key, key);
     if (namesake != NULL && namesake != gang) {
         gang_job_gone(core, namesake); /* deleted and made again: another Job */
     }

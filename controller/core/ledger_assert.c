@@ -79,8 +79,7 @@ void ledger_assert(const struct core *core)
     for (uint32_t slot = 0; slot < core->device_slots; slot++) {
         const struct device_state *device = core->devices[slot];
         if (device != NULL) {
-            struct used_device *used = NULL;
-            HASH_FIND(hh, core->used_devices, device->key.ptr, (unsigned)device->key.len, used);
+            struct used_device *used = table_find(&core->used_devices, device->key);
             assert(device->is_used == (used != NULL) && device->used == used);
         }
     }

@@ -5,8 +5,7 @@
 
 static struct pod_state *pod_find(const struct core *core, struct str uid)
 {
-    struct pod_state *pod = NULL;
-    HASH_FIND(hh, core->pods, uid.ptr, (unsigned)uid.len, pod);
+    struct pod_state *pod = table_find(&core->pods, uid);
     return pod;
 }
 
@@ -37,8 +36,7 @@ static void pod_link_node(struct core *core, struct pod_state *pod, struct str n
 
 struct pod_group *pod_group_find(const struct core *core, struct str job_uid)
 {
-    struct pod_group *group = NULL;
-    HASH_FIND(hh, core->pod_groups, job_uid.ptr, (unsigned)job_uid.len, group);
+    struct pod_group *group = table_find(&core->pod_groups, job_uid);
     return group;
 }
 
@@ -48,8 +46,7 @@ static struct pod_group *pod_group_get(struct core *core, struct str job_uid)
     if (group == NULL) {
         group = MEM_NEW(struct pod_group);
         group->job_uid = str_own(job_uid);
-        HASH_ADD_KEYPTR(hh, core->pod_groups, group->job_uid.ptr, (unsigned)group->job_uid.len,
-                        group);
+        table_add(&core->pod_groups, group);
         group->gang = gang_find(core, job_uid);
         if (group->gang != NULL) {
             group->gang->pods = group;
@@ -61,7 +58,7 @@ static struct pod_group *pod_group_get(struct core *core, struct str job_uid)
 void pod_group_free_if_unused(struct core *core, struct pod_group *group)
 {
     if (group->gang == NULL && group->pods == NULL) {
-        HASH_DEL(core->pod_groups, group);
+        table_remove(&core->pod_groups, group);
         str_drop(&group->job_uid);
         mem_free(group);
     }
@@ -177,8 +174,7 @@ static bool pod_sees_claims(const struct core *core, const struct pod_state *pod
         return false;
     }
     for (uint32_t i = 0; i < pod->claim_count; i++) {
-        struct claim_state *claim = NULL;
-        HASH_FIND(hh, core->claims, pod->claims[i].ptr, (unsigned)pod->claims[i].len, claim);
+        struct claim_state *claim = table_find(&core->claims, pod->claims[i]);
         if (claim == NULL || !claim_is_allocated(claim)) {
             return false;
         }
@@ -222,13 +218,13 @@ static struct pod_state *pod_new(struct core *core, const struct pod *object)
     struct pod_state *pod = MEM_NEW(struct pod_state);
     pod->uid = str_own(object->meta.uid);
     pod->key = str_own(key_join(&core->scratch, object->meta.namespace_name, object->meta.name));
-    HASH_ADD_KEYPTR(hh, core->pods, pod->uid.ptr, (unsigned)pod->uid.len, pod);
+    table_add(&core->pods, pod);
     return pod;
 }
 
 static void pod_free(struct core *core, struct pod_state *pod)
 {
-    HASH_DEL(core->pods, pod);
+    table_remove(&core->pods, pod);
     pod_drop_claims(pod);
     mem_free(pod->host_ports);
     pod_drop_apart(core, pod);
@@ -331,11 +327,12 @@ void pod_deleted(struct core *core, const struct pod *object)
 
 void pods_free(struct core *core)
 {
-    struct pod_state *pod;
-    struct pod_state *next;
-    HASH_ITER (hh, core->pods, pod, next) {
+    uint32_t at = 0;
+    for (struct pod_state *pod; (pod = table_drain(&core->pods, &at)) != NULL;) {
         pod_unlink_node(core, pod);
         pod_unlink_group(core, pod);
         pod_free(core, pod);
     }
+    table_deinit(&core->pods);
+    table_deinit(&core->pod_groups);
 }

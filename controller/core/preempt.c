@@ -276,7 +276,7 @@ static struct gang *find_beneficiary(const struct core *core, const struct gang 
     struct named_gang named = recorded_beneficiary(victim);
     struct gang *gang = NULL;
     if (str_is_set(named.key)) {
-        HASH_FIND(hh_key, core->gangs_by_key, named.key.ptr, (unsigned)named.key.len, gang);
+        gang = table_find(&core->gangs_by_key, named.key);
     }
     bool is_another = gang != NULL && str_is_set(named.uid) && !str_eq(named.uid, gang->uid);
     return is_another ? NULL : gang;

@@ -13,6 +13,7 @@
 #include "told.h"
 
 #include "tallyman/api/pod_request.h"
+#include "tallyman/base/table.h"
 
 #define ADMISSION_ID_BIT (1ull << 62)
 
@@ -221,12 +222,10 @@ struct gang_set {
 };
 
 struct gang {
-    struct str uid;            /* owned, with the key behind it */
-    struct str key;            /* borrowed from uid; "namespace/name" */
+    struct str uid;            /* owned, with the key behind it; in core.gangs */
+    struct str key;            /* borrowed from uid; "namespace/name", in core.gangs_by_key */
     struct str namespace_name; /* borrowed from key */
     struct str name;           /* borrowed from key */
-    UT_hash_handle hh;         /* core.gangs, by uid */
-    UT_hash_handle hh_key;     /* core.gangs_by_key */
     RB_ENTRY(gang) by_uid;     /* core.gang_order, for walks that must have an order */
     RB_ENTRY(gang) by_timer;
     union { /* nobody waits and holds something at once */
@@ -361,11 +360,11 @@ struct core {
     struct named_object *named[KIND_COUNT];
     struct node_state *nodes;
     struct node_tree node_order;
-    struct pod_state *pods;
-    struct pod_group *pod_groups;
+    struct table pods;       /* of pod_state */
+    struct table pod_groups; /* of pod_group */
     struct slice_state *slices;
     struct pool_state *pools;
-    struct device_state *devices_by_key;
+    struct table devices_by_key; /* of device_state */
     struct device_tree device_order;
     struct ailing_tree ailing_devices;
     int64_t next_admission_retry_ms; /* Admissions that were refused; 0: none */
@@ -378,8 +377,8 @@ struct core {
     uint32_t device_slot_hint; /* no free slot below it */
     uint32_t doubtful_pools;   /* that list a card and its parts without counters */
     uint32_t roaming_devices;  /* devices that aren't bound to one node */
-    struct used_device *used_devices;
-    struct claim_state *claims;
+    struct table used_devices; /* of used_device */
+    struct table claims;       /* of claim_state */
     struct held_claim *held_claims;
     struct device_profile *profiles;
     struct extended_name *extended; /* extended.h */
@@ -394,8 +393,8 @@ struct core {
     /* How the sets of a gang are read from its object; see gang_input.h. */
     struct rc (*read_gang)(struct arena *arena, const struct job *job, struct gang_input *ret_input,
                            struct err *err);
-    struct gang *gangs;
-    struct gang *gangs_by_key;
+    struct table gangs;        /* of gang, by uid */
+    struct table gangs_by_key; /* of gang, by key */
     struct gang_order_tree gang_order;
     struct gang_timer_tree timers;
     struct gang_holder_tree holders;

@@ -74,8 +74,7 @@ struct ill_report {
 };
 
 struct pod_state {
-    struct str uid; /* owned */
-    UT_hash_handle hh;
+    struct str uid;          /* owned */
     struct str key;          /* owned; "namespace/name" */
     struct pod_group *group; /* of its Job; NULL: no Job controls it */
     struct str pod_set;      /* owned; absent: the first set of its gang */
@@ -106,8 +105,7 @@ struct pod_state {
 
 /* The pods of one Job, which may be seen before the Job is, and after it has gone. */
 struct pod_group {
-    struct str job_uid; /* owned */
-    UT_hash_handle hh;
+    struct str job_uid;     /* owned */
     struct gang *gang;      /* borrowed; NULL: not one of ours */
     struct pod_state *pods; /* list by next_in_group */
 };
@@ -168,9 +166,7 @@ struct share_state {
 
 /* One device that may be allocated. */
 struct device_state {
-    uint32_t slot;  /* index in core.devices; stable while it exists */
     struct str key; /* owned; "driver/pool/device" */
-    UT_hash_handle hh;
     RB_ENTRY(device_state) by_key;
     RB_ENTRY(device_state) among_ailing; /* in core.ailing_devices while is_ailing */
     const struct resource_slice *slice;  /* borrowed from its slice_state */
@@ -181,6 +177,7 @@ struct device_state {
     struct pool_state *pool;
     struct counter_use *counters; /* owned */
     uint32_t counter_count;
+    uint32_t slot;              /* index in core.devices; stable while it exists */
     bool is_used;               /* some claim's allocation names it */
     bool is_shareable;          /* it may be allocated several times, as its capacities allow */
     struct used_device *used;   /* borrowed; NULL: nobody has it */
@@ -202,8 +199,7 @@ RB_HEAD(ailing_tree, device_state);
 
 /* A key that some claim's allocation names: "in use" is the set of these. */
 struct used_device {
-    struct str key; /* owned */
-    UT_hash_handle hh;
+    struct str key;              /* owned */
     uint32_t claims;             /* allocations that name it; > 0 */
     uint32_t shares;             /* of these, with a share of their own */
     struct used_capacity *items; /* owned; what the shares take */
@@ -222,8 +218,7 @@ struct taint_rule {
 };
 
 struct claim_state {
-    struct str key; /* owned; "namespace/name" */
-    UT_hash_handle hh;
+    struct str key;                /* owned; "namespace/name" */
     struct resource_claim *object; /* owned clone; NULL: only Jobs name it */
     uint32_t users;                /* shapes that name it; kept while there are any */
     uint64_t freed_epoch;          /* the what-if of that epoch has freed its devices */

@@ -75,9 +75,8 @@ const struct gang *whatif_claim_user(const struct core *core, const struct claim
     }
     const struct claim_consumer_list *consumers = &claim->object->status.reserved_for;
     for (uint32_t i = 0; i < consumers->count; i++) {
-        struct pod_state *pod = NULL;
         struct str uid = consumers->items[i].uid;
-        HASH_FIND(hh, core->pods, uid.ptr, (unsigned)uid.len, pod);
+        struct pod_state *pod = table_find(&core->pods, uid);
         if (pod == NULL || pod->group == NULL || (i > 0 && pod->group->gang != gang)) {
             return NULL;
         }
@@ -99,8 +98,7 @@ static bool is_only_of(const struct core *core, const struct claim_state *claim,
 static void claim_without(struct core *core, const struct pod_state *pod, struct str key,
                           bool is_out)
 {
-    struct claim_state *claim = NULL;
-    HASH_FIND(hh, core->claims, key.ptr, (unsigned)key.len, claim);
+    struct claim_state *claim = table_find(&core->claims, key);
     bool was_out = claim != NULL && claim->freed_epoch == core->what_if_epoch;
     if (claim == NULL || was_out == is_out || !claim_is_allocated(claim) ||
         !is_only_of(core, claim, pod)) {

@@ -135,9 +135,8 @@ void whatif_forget_claim(struct core *core, const struct resource_claim *object)
     }
     const struct claim_consumer_list *consumers = &object->status.reserved_for;
     for (uint32_t i = 0; i < consumers->count; i++) {
-        struct pod_state *pod = NULL;
         struct str uid = consumers->items[i].uid;
-        HASH_FIND(hh, core->pods, uid.ptr, (unsigned)uid.len, pod);
+        struct pod_state *pod = table_find(&core->pods, uid);
         if (pod != NULL && pod->group != NULL) {
             whatif_forget_gang(core, pod->group->gang);
         }
@@ -191,9 +190,8 @@ void whatif_assert_kept(const struct core *core)
     RB_FOREACH (node, node_tree, (struct node_tree *)(uintptr_t)&core->node_order) {
         node_assert(core, node);
     }
-    const struct claim_state *claim;
-    const struct claim_state *next;
-    HASH_ITER (hh, core->claims, claim, next) {
+    uint32_t at = 0;
+    for (const struct claim_state *claim; (claim = table_next(&core->claims, &at)) != NULL;) {
         claim_assert(core, claim);
     }
 }

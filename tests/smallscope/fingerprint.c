@@ -230,7 +230,8 @@ static void mix_core(uint64_t *hash, const struct small_world *world)
     for (const struct shape *shape = core->shapes; shape != NULL; shape = shape->hh.next) {
         sum += hash_shape(shape);
     }
-    for (const struct pod_state *pod = core->pods; pod != NULL; pod = pod->hh.next) {
+    uint32_t at = 0;
+    for (const struct pod_state *pod; (pod = table_next(&core->pods, &at)) != NULL;) {
         sum += hash_pod(pod);
     }
     mix(hash, sum);
