@@ -75,7 +75,10 @@ void tell(struct cluster *cluster, enum timed timed, enum object_kind kind, bool
     void *value = NULL;
     struct err err;
     struct str json = {text, (size_t)len};
-    if (rc_failed(decode_json(&cluster->objects, kind_info(kind)->schema, json, &value, &err))) {
+    meter_start();
+    struct rc rc = decode_json(&cluster->objects, kind_info(kind)->schema, json, &value, &err);
+    meter_stop(&cluster->series[TIMED_DECODE]);
+    if (rc_failed(rc)) {
         (void)fprintf(stderr, "bench: %s: %s\n", err.text, text);
         exit(1);
     }
@@ -376,8 +379,11 @@ void cluster_clear_series(struct cluster *cluster)
     }
 }
 
-size_t cluster_own_bytes(const struct cluster *cluster)
+size_t cluster_own_bytes(struct cluster *cluster)
 {
+    arena_deinit(&cluster->objects);
+    arena_deinit(&cluster->effects);
+    arena_deinit(&cluster->content);
     size_t bytes = cluster->job_capacity * sizeof(*cluster->jobs) +
                    cluster->running_capacity * sizeof(*cluster->running) +
                    cluster->answer_capacity * sizeof(*cluster->answers);

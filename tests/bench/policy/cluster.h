@@ -6,6 +6,7 @@
 
 #include "tallyman/core/core.h"
 
+/* Of what a step is the answer to; TIMED_DECODE: an object is read before it. */
 enum timed {
     TIMED_ARRIVAL,
     TIMED_RELEASE,
@@ -13,6 +14,7 @@ enum timed {
     TIMED_HEARTBEAT,
     TIMED_TICK,
     TIMED_OTHER,
+    TIMED_DECODE,
     TIMED_COUNT
 };
 
@@ -49,7 +51,7 @@ void cluster_advance(struct cluster *cluster, int64_t ms);
 struct series *cluster_series(struct cluster *cluster, enum timed timed);
 void cluster_clear_series(struct cluster *cluster);
 /* Of the bench's own books, which aren't the core's. */
-size_t cluster_own_bytes(const struct cluster *cluster);
+size_t cluster_own_bytes(struct cluster *cluster);
 uint32_t cluster_admitted(const struct cluster *cluster);
 /* Let go by the core, and not answered yet. */
 uint32_t cluster_let_go(const struct cluster *cluster);

@@ -1,6 +1,6 @@
 /* main.c - what an event costs the core, beside what it should cost.
  *
- *     bench_policy [--pending N] [--only crowd|scale|preempt|quota|topology]
+ *     bench_policy [--pending N] [--only crowd|scale|preempt|quota|topology|size|rebuild]
  *                  [--crowd quota|fair|unlike|devices] [--cycles N]
  *
  * Prints a figure and its target; a target that is missed is no failure, because the machine may be
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "policy/cluster.h"
+#include "policy/sections.h"
 
 #include "tallyman/base/str.h"
 
@@ -45,12 +46,13 @@ static const char *const timed_names[TIMED_COUNT] = {"a Job comes",
                                                      "a gang starts, step by step",
                                                      "a node's heartbeat",
                                                      "time goes on",
-                                                     "answers to writes"};
+                                                     "answers to writes",
+                                                     "an object is decoded"};
 
 static void print_series(struct cluster *cluster, const char *target)
 {
     for (int i = 0; i < TIMED_COUNT; i++) {
-        table_series(timed_names[i], i == TIMED_OTHER ? "" : target,
+        table_series(timed_names[i], i >= TIMED_OTHER ? "" : target,
                      cluster_series(cluster, (enum timed)i));
     }
 }
@@ -69,11 +71,13 @@ static struct cluster *crowded(uint32_t pending, uint32_t quota, uint32_t kinds,
     size_t before = heap_used_bytes();
     struct cluster *cluster = cluster_new(&options);
     cluster_fill(cluster, 4, 8);
-    size_t filled = heap_used_bytes() - cluster_own_bytes(cluster);
+    size_t own = cluster_own_bytes(cluster);
+    size_t filled = heap_used_bytes() - own;
     add_waiting(cluster, pending);
     cluster_sync(cluster);
     *ret_cluster_bytes = filled - before;
-    *ret_gang_bytes = heap_used_bytes() - cluster_own_bytes(cluster) - filled;
+    own = cluster_own_bytes(cluster);
+    *ret_gang_bytes = heap_used_bytes() - own - filled;
     return cluster;
 }
 
@@ -95,6 +99,16 @@ static double crowd(uint32_t pending, uint32_t quota, uint32_t kinds, bool is_fa
     cluster_free(cluster);
     return mean;
 }
+
+/* Those of one size. */
+static const struct {
+    const char *name;
+    void (*measure)(void);
+} sections[] = {{"quota", measure_quota},
+                {"preempt", measure_preemption},
+                {"topology", measure_topology},
+                {"size", measure_size},
+                {"rebuild", measure_rebuild}};
 
 static bool is_wanted(const char *only, const char *what)
 {
@@ -278,20 +292,16 @@ int main(int argc, char **argv)
     bool has_counter = meter_open();
     printf("instructions per event: %s\n",
            has_counter ? "counted, user space only" : "not counted here (perf_event_open refused)");
-    if (is_wanted(choice.only, "quota")) {
-        measure_quota();
-    }
-    if (is_wanted(choice.only, "preempt")) {
-        measure_preemption();
-    }
     if (is_wanted(choice.only, "crowd")) {
         measure_crowd((uint32_t)choice.pending, choice.only_crowd);
     }
     if (is_wanted(choice.only, "scale")) {
         measure_scale((uint32_t)choice.scale);
     }
-    if (is_wanted(choice.only, "topology")) {
-        measure_topology();
+    for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+        if (is_wanted(choice.only, sections[i].name)) {
+            sections[i].measure();
+        }
     }
     meter_close();
     return 0;
