@@ -6,10 +6,23 @@
 #include "tallyman/api/quantity.h"
 #include "tallyman/base/alloc.h"
 
-/* Bytes handed out of one allocation; with base == NULL they are only counted. */
+#define RECENT_TEXTS 8
+
+struct recent_text {
+    struct str source;
+    char *copy;
+};
+
+/* Bytes handed out of one allocation, the structs before the texts, which need no alignment; with
+ * base == NULL they are only counted. Lists say the same again and again (a claim its driver for
+ * each device): a text that was among the last few different ones isn't copied twice. */
 struct bump {
     char *base;
     size_t used_bytes;
+    size_t struct_bytes; /* where the texts begin */
+    size_t text_bytes;
+    struct recent_text recent[RECENT_TEXTS]; /* the last first */
+    uint32_t recent_count;
 };
 
 static void *bump_take(struct bump *bump, size_t bytes)
@@ -19,6 +32,33 @@ static void *bump_take(struct bump *bump, size_t bytes)
     char *p = bump->base == NULL ? NULL : bump->base + bump->used_bytes;
     bump->used_bytes += bytes;
     return p;
+}
+
+/* The first `count` make room in front for another. */
+static void recent_shift(struct bump *bump, uint32_t count, struct recent_text first)
+{
+    memmove(&bump->recent[1], bump->recent, count * sizeof(bump->recent[0]));
+    bump->recent[0] = first;
+}
+
+/* The text's copy; NULL while only counting. */
+static char *bump_text(struct bump *bump, struct str s)
+{
+    for (uint32_t i = 0; i < bump->recent_count; i++) {
+        if (str_eq(bump->recent[i].source, s)) {
+            recent_shift(bump, i, bump->recent[i]);
+            return bump->recent[0].copy;
+        }
+    }
+    char *copy = bump->base == NULL ? NULL : bump->base + bump->struct_bytes + bump->text_bytes;
+    bump->text_bytes += s.len + 1;
+    if (copy != NULL) {
+        memcpy(copy, s.ptr, s.len);
+        copy[s.len] = '\0';
+    }
+    bump->recent_count += bump->recent_count < RECENT_TEXTS ? 1 : 0;
+    recent_shift(bump, bump->recent_count - 1, (struct recent_text){s, copy});
+    return copy;
 }
 
 /* A member's place in a copy; NULL while only counting. */
@@ -44,10 +84,8 @@ static void clone_str(struct bump *bump, const void *from, void *to)
     if (s.ptr == NULL) {
         return;
     }
-    char *copy = bump_take(bump, s.len + 1);
+    char *copy = bump_text(bump, s);
     if (copy != NULL) {
-        memcpy(copy, s.ptr, s.len);
-        copy[s.len] = '\0';
         s.ptr = copy;
         memcpy(to, &s, sizeof(s));
     }
@@ -186,7 +224,8 @@ void *object_clone(const struct schema *schema, const void *value)
     (void)bump_take(&count, schema->bytes);
     clone_members(&count, schema, value, NULL);
 
-    struct bump bump = {.base = mem_zalloc(count.used_bytes)};
+    struct bump bump = {.base = mem_zalloc(count.used_bytes + count.text_bytes),
+                        .struct_bytes = count.used_bytes};
     char *copy = bump_take(&bump, schema->bytes);
     memcpy(copy, value, schema->bytes);
     clone_members(&bump, schema, value, copy);
