@@ -379,7 +379,7 @@ static bool is_asked(const struct core *core, const struct gang *gang, enum reas
     }
     bool is_waiting = gang->state == GANG_PENDING && gang->is_in_queue && shape->set_count == 1;
     return is_waiting && advice_is_possible(reason) && shape->verdict.reason == reason &&
-           gang_position(gang, POSITION_EXACT_MAX) <= POSITION_EXACT_MAX;
+           gang_position(gang) <= POSITION_EXACT_MAX;
 }
 
 static void try_changes(struct trial *trial, enum reason reason)

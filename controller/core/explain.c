@@ -202,7 +202,7 @@ static void add_blockers(const struct core *core, const struct gang *gang,
 
 static void add_ahead(const struct gang *gang, struct explanation *explanation, struct arena *arena)
 {
-    int64_t position = gang_position(gang, POSITION_EXACT_MAX);
+    int64_t position = gang_position(gang);
     if (position == 0 || position > POSITION_EXACT_MAX) {
         return;
     }

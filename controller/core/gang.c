@@ -128,6 +128,7 @@ void gang_enqueue(struct core *core, struct gang *gang)
     RB_INSERT(gang_tree, &gang->queue->pending, gang);
     gang->queue->pending_count++;
     gang->queue->is_pending_dirty = true;
+    gang->queue->last_exact = NULL;
     bool was_empty = RB_EMPTY(&gang->shape->gangs);
     struct shape *shape = gang->shape;
     bool was_ready = shape->is_ready;
@@ -167,6 +168,7 @@ void gang_dequeue(struct core *core, struct gang *gang)
     RB_REMOVE(gang_tree, &queue->pending, gang);
     queue->pending_count--;
     queue->is_pending_dirty = true;
+    queue->last_exact = NULL;
     bool was_ready = shape->is_ready;
     bool was_in_line = shape->is_in_line;
     ready_remove(core, shape);

@@ -479,7 +479,8 @@ void note_event(struct core *core, const struct gang *gang, bool is_warning, con
 
 /* Why it waits, as it stands: the gang's own trouble, else the queue's order, else its shape's. */
 struct verdict gang_verdict(const struct core *core, const struct gang *gang, struct arena *arena);
-int64_t gang_position(const struct gang *gang, int64_t max); /* 0: none; max + 1: beyond */
+/* 0: it has none; POSITION_EXACT_MAX + 1: one beyond that. */
+int64_t gang_position(const struct gang *gang);
 /* "gpu.example.com=4": what the gang asks for; and the flavors that it holds, each once. */
 struct str admission_asked_devices(const struct gang *gang, struct arena *arena);
 struct str admission_held_flavors(const struct gang *gang, struct arena *arena);

@@ -55,6 +55,7 @@ struct queue_state {
     RB_ENTRY(queue_state) by_ready; /* in core.ready while `ready` isn't empty */
     struct gang_tree pending;       /* all that wait, in queue order */
     uint32_t pending_count;
+    struct gang *last_exact;  /* of those in `pending` whose position is told; NULL: to be found */
     uint32_t admitted_count;  /* gangs with a reservation here */
     struct shape *shapes;     /* list by next_in_queue */
     struct quota_line *lines; /* owned; wait.h */
