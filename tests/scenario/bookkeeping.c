@@ -77,6 +77,32 @@ static void a_gang_that_is_stopped_twice_is_counted_twice(void **state)
     check_i64(status_of(s, "low")->evictions.value, 2);
 }
 
+/* The sentence counts those that still stop. */
+static void victims_that_still_stop_are_counted(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n", "cpu=4");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "one", "q", "pods=2 cpu=1 priority=low created=0");
+    given_job(s, "two", "q", "pods=2 cpu=1 priority=low created=1");
+    scenario_start(s);
+    gang_starts(s, "one", "n n");
+    gang_starts(s, "two", "n n");
+    given_job(s, "urgent", "q", "pods=4 cpu=1 priority=high created=2");
+    expect_state(s, "urgent", "Reserved WaitingForVictims");
+    expect_message(s, "urgent", "2 gangs that make room for it are stopping");
+    gang_stops(s, "one");
+    gang_stops(s, "two");
+    expect_state(s, "urgent", "Admitted");
+    job_finishes(s, "urgent");
+    gang_starts(s, "one", "n n");
+    gang_starts(s, "two", "n n");
+    given_job(s, "small", "q", "pods=1 cpu=1 priority=high created=3");
+    expect_message(s, "small", "1 gang that makes room for it is stopping");
+}
+
 /* A queue whose Jobs come and go all the time has its status written now and then. */
 static void a_busy_queues_status_is_written_now_and_then(void **state)
 {
@@ -104,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         scenario_test(a_bound_that_is_withdrawn_while_waiting_isnt_set),
         scenario_test(a_gang_that_is_stopped_twice_is_counted_twice),
+        scenario_test(victims_that_still_stop_are_counted),
         scenario_test(a_busy_queues_status_is_written_now_and_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

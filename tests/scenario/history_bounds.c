@@ -163,6 +163,31 @@ static void what_runs_already_counts_from_now_on(void **state)
     }
 }
 
+/* Within a half-life it fades by the curve: 4 cpu for half of it are 4 * 7200 s / ln 2 * (1 -
+ * 2^-1/2), and as much again later, after another half, the same less by 2^-1/2. */
+static void it_fades_by_the_curve(void **state)
+{
+    struct scenario *s = *state;
+    int64_t value = 0;
+    given_shared_queue(s, "2h", "4");
+    given_job(s, "a", "q", "pods=4 cpu=1");
+    at(s, HOUR);
+    job_finishes(s, "a");
+    given_namespace(s, "blue", "");
+    at(s, 2 * HOUR);
+    given_job(s, "b", "q", "ns=blue pods=1 cpu=1"); /* so that it is worked out anew */
+    at(s, 2 * HOUR + MINUTE);
+    const struct queue *queue = scenario_object(s, KIND_QUEUE, "q");
+    const struct decayed_usage_list *usage = &queue->status.fair_sharing->decayed_usage;
+    assert_true(usage->count >= 1);
+    for (uint32_t i = 0; i < usage->count; i++) {
+        if (str_eq_c(usage->items[i].name, "ml/cpu")) {
+            assert_true(str_to_i64(usage->items[i].value, &value));
+        }
+    }
+    assert_in_range(value, 8605200 * 99 / 100, 8605200 * 101 / 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +196,7 @@ int main(void)
         scenario_test(what_has_faded_makes_room),
         scenario_test(an_edited_half_life_holds_from_now_on),
         scenario_test(what_runs_already_counts_from_now_on),
+        scenario_test(it_fades_by_the_curve),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
