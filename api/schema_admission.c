@@ -57,9 +57,16 @@ static const struct field explanation_exclusion_fields[] = {
 };
 static SCHEMA(explanation_exclusion);
 
+static const struct field explanation_places_fields[] = {
+    F_INT(explanation_places, pods, "pods"),
+    F_INT(explanation_places, nodes, "nodes"),
+};
+static SCHEMA(explanation_places);
+
 static const struct field explanation_nodes_fields[] = {
     F_INT(explanation_nodes, total, "total"),
     F_INT(explanation_nodes, fitting, "fitting"),
+    F_OBJECT_LIST(explanation_nodes, places, "places", explanation_places),
     F_OBJECT_LIST(explanation_nodes, excluded, "excluded", explanation_exclusion),
 };
 static SCHEMA(explanation_nodes);

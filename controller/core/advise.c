@@ -334,15 +334,26 @@ static bool is_about_quota(enum reason reason)
            reason == REASON_COHORT_EXHAUSTED;
 }
 
+static void keep_places(struct advice *advice, const struct fit_result *fit)
+{
+    advice->place_count = fit->place_count;
+    for (uint32_t i = 0; i < fit->place_count; i++) {
+        advice->places[i] = fit->places[i];
+    }
+}
+
 /* The numbers behind the reason as they are now; what is decided stays as it was. */
 static bool refresh_evidence(struct trial *trial)
 {
     struct shape *shape = trial->shape;
     struct evaluation evaluation;
+    trial->core->wants_places = true;
     evaluate_shape(trial->core, shape, &evaluation);
+    trial->core->wants_places = false;
     if (evaluation.verdict.reason != shape->verdict.reason) {
         return false; /* it is about to be judged anew */
     }
+    keep_places(trial->advice, &evaluation.fit);
     if (shape->queue->object->spec.preemption == NULL) {
         evidence_keep(&shape->evidence, &evaluation.evidence);
     } else {
@@ -434,67 +445,4 @@ const struct advice *advise(struct core *core, struct gang *gang, enum reason re
     whatif_end(core);
     core->cost = cost;
     return shape->advice;
-}
-
-/* -- as the Admission tells it ---------------------------------------------------------------- */
-
-static void fill_fewer(const struct gang *gang, const struct advice_item *item, struct arena *arena,
-                       struct explanation_action *action)
-{
-    action->message = arena_format(arena, "would start now with %lld of %lld pods",
-                                   (long long)item->count, (long long)gang->size.pods);
-    action->command =
-        arena_format(arena,
-                     "kubectl annotate --overwrite job " STR_FMT " -n " STR_FMT
-                     " tallyman.dev/partial=true tallyman.dev/min-count=%lld",
-                     STR_ARG(gang->name), STR_ARG(gang->namespace_name), (long long)item->count);
-}
-
-static void fill_shorter(const struct gang *gang, const struct advice_item *item,
-                         struct arena *arena, struct explanation_action *action)
-{
-    action->message =
-        arena_format(arena, "would start now if it ran for %lldm at most", (long long)item->count);
-    action->command =
-        arena_format(arena,
-                     "kubectl annotate --overwrite job " STR_FMT " -n " STR_FMT
-                     " tallyman.dev/max-runtime=%lldm",
-                     STR_ARG(gang->name), STR_ARG(gang->namespace_name), (long long)item->count);
-}
-
-static void fill_selector(const struct gang *gang, const struct advice_item *item,
-                          struct arena *arena, struct explanation_action *action)
-{
-    action->message =
-        item->kind == ADVICE_OTHER_FLAVOR
-            ? arena_format(arena, "would start now on flavor " STR_FMT, STR_ARG(item->what))
-            : arena_format(arena, "would start now without nodeSelector " STR_FMT,
-                           STR_ARG(item->what));
-    action->command =
-        arena_format(arena,
-                     "kubectl patch job " STR_FMT " -n " STR_FMT
-                     " --type=merge -p '{\"spec\":{\"template\":{\"spec\":"
-                     "{\"nodeSelector\":{" STR_FMT "}}}}}'",
-                     STR_ARG(gang->name), STR_ARG(gang->namespace_name), STR_ARG(item->patch));
-}
-
-void advice_fill(const struct gang *gang, const struct advice *advice, struct arena *arena,
-                 struct explanation_action_list *list)
-{
-    for (uint32_t i = 0; i < advice->count; i++) {
-        const struct advice_item *item = &advice->items[i];
-        struct explanation_action action = {.kind = STR("ChangeJob")};
-        if (item->kind == ADVICE_FEWER_PODS) {
-            fill_fewer(gang, item, arena, &action);
-        } else if (item->kind == ADVICE_SHORTER_RUN) {
-            fill_shorter(gang, item, arena, &action);
-        } else if (item->kind == ADVICE_TOPOLOGY_PREFERRED || item->kind == ADVICE_NO_TOPOLOGY) {
-            advice_fill_topology(gang, item, arena, &action);
-        } else {
-            fill_selector(gang, item, arena, &action);
-        }
-        if (action.command.len <= ADVICE_COMMAND_MAX_BYTES) {
-            list->items[list->count++] = action;
-        }
-    }
 }

@@ -264,6 +264,7 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
         if (nearest.reason == REASON_NONE ||
             verdict_rank(verdict.reason) > verdict_rank(nearest.reason)) {
             nearest = verdict;
+            ret_evaluation->fit = evaluation.fit;
             note_nearest(attempt->core, &nearest, &evaluation.fit, &evidence);
         }
         tried++;

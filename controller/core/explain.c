@@ -219,13 +219,31 @@ static void add_ahead(const struct gang *gang, struct explanation *explanation, 
     explanation->ahead->pods = (struct opt_int){true, pods};
 }
 
-static void add_nodes(const struct evidence *evidence, struct explanation *explanation,
-                      struct arena *arena)
+static void add_places(const struct advice *advice, struct explanation_nodes *nodes,
+                       struct arena *arena)
+{
+    if (advice == NULL || advice->place_count == 0) {
+        return;
+    }
+    int64_t fitting = 0;
+    nodes->places.items = ARENA_ARRAY(arena, struct explanation_places, advice->place_count);
+    for (uint32_t i = 0; i < advice->place_count; i++) {
+        const struct node_places *places = &advice->places[i];
+        nodes->places.items[nodes->places.count++] =
+            (struct explanation_places){{true, places->pods}, {true, places->nodes}};
+        fitting += places->pods > 0 ? places->nodes : 0;
+    }
+    nodes->fitting = (struct opt_int){true, fitting};
+}
+
+static void add_nodes(const struct evidence *evidence, const struct advice *advice,
+                      struct explanation *explanation, struct arena *arena)
 {
     if (evidence->nodes_total == 0) {
         return;
     }
     struct explanation_nodes *nodes = ARENA_NEW(arena, struct explanation_nodes);
+    add_places(advice, nodes, arena);
     nodes->total = (struct opt_int){true, evidence->nodes_total};
     nodes->excluded.items = ARENA_ARRAY(arena, struct explanation_exclusion, EXCLUDED_COUNT);
     for (int i = 0; i < EXCLUDED_COUNT; i++) {
@@ -306,7 +324,7 @@ static void add_evidence(struct core *core, const struct gang *gang, const struc
     add_resource(explanation, &told, arena);
     add_blockers(core, gang, explanation, &told, arena);
     explain_quota(gang, explanation, arena);
-    add_nodes(evidence, explanation, arena);
+    add_nodes(evidence, advice, explanation, arena);
     add_topology(&evidence->topology, explanation, arena);
     add_flavors(evidence, explanation, arena);
     explanation->as_of = (struct opt_time){evidence->at_ms > 0, evidence->at_ms / 1000 * 1000};

@@ -381,6 +381,9 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
     if (result->is_class || str_is_set(result->health.resource)) {
         result->pool_trouble = pools_trouble(core, &core->scratch);
     }
+    if (core->wants_places) {
+        fit_list_places(core, demand, count, result);
+    }
 }
 
 bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struct node_state *node)

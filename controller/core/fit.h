@@ -76,6 +76,8 @@ struct fit_result {
     bool is_own_way;    /* the gang's own sets may take each other's places */
     bool is_uneven;     /* which of its pods find devices depends on the nodes of the others */
     uint32_t nodes_total;
+    struct node_places *places; /* in the scratch arena; only where they are wanted */
+    uint32_t place_count;
     uint32_t excluded[EXCLUDED_COUNT];
     struct str excluded_why[EXCLUDED_COUNT]; /* in the scratch arena; see evidence */
     struct node_state **sick_nodes; /* in the scratch arena; out for their health alone, by name */
@@ -141,6 +143,9 @@ void node_open_plan(struct core *core, struct node_state *node); /* before it is
 struct crowd_list fit_promised(struct core *core);
 void fit_place_promises(struct core *core, const struct crowd_list *list);
 /* Fills the numbers behind a "no" for so many such pods, beside what is in the plan. */
+/* How many of the pods each node has room for, beside what is in the plan. */
+void fit_list_places(struct core *core, const struct pod_demand *demand, int64_t count,
+                     struct fit_result *result);
 void fit_explain(struct core *core, const struct pod_demand *demand, int64_t count,
                  struct fit_result *result);
 /* Fills node after node with such pods, in the plan; how many found a place, at most `want`. */

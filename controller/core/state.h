@@ -448,8 +448,8 @@ struct core {
     uint64_t order_round, reach_uses, node_changes; /* counters */
     struct core_cost cost;
     struct core_drift drift;
-    bool ignores_quota;    /* only to tell what else stands in a gang's way */
-    int64_t advice_credit; /* what trials for advice may still cost; see advise.c */
+    bool ignores_quota, wants_places; /* only to tell what else is in the way; how much room is */
+    int64_t advice_credit;            /* what trials for advice may still cost; see advise.c */
     int64_t advice_credit_ms;
     struct request_state *requests;       /* by "namespace/name" */
     struct job_requests *requests_by_job; /* by the Job's uid */

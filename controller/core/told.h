@@ -70,12 +70,22 @@ struct advice_item {
 
 #define ADVICE_ITEMS_MAX 4
 
+/* So many nodes have room for so many of the gang's pods. */
+struct node_places {
+    int64_t pods;
+    uint32_t nodes;
+};
+
+#define NODE_PLACES_MAX 8
+
 struct advice {
     struct advice_item items[ADVICE_ITEMS_MAX];
     uint32_t count;
     struct str message;       /* owned; the sentence with the numbers of now */
     enum reason other_reason; /* what would stand in the way next; REASON_NONE: nothing known */
     struct str other_message; /* owned */
+    struct node_places places[NODE_PLACES_MAX]; /* of the flavor that is nearest, the most first */
+    uint32_t place_count;
 };
 
 /* How a running gang was last stopped, and what that cost. */

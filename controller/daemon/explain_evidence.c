@@ -103,11 +103,33 @@ static void print_exclusions(struct page *page, const char *label, int64_t total
     page_line(page, label, text_str(&text));
 }
 
+/* "for 2 pods each on 3 nodes, for 1 pod on 1 node, for none on 4 nodes" */
+static void print_places(struct page *page, const struct explanation_places_list *list)
+{
+    struct text text;
+    text_init(&text, page->arena, LINE_MAX_BYTES);
+    for (uint32_t i = 0; i < list->count; i++) {
+        long long pods = (long long)list->items[i].pods.value;
+        long long nodes = (long long)list->items[i].nodes.value;
+        text_add(&text, i == 0 ? STR("for ") : STR(", for "));
+        if (pods == 0) {
+            text_add(&text, STR("none"));
+        } else {
+            text_addf(&text, "%lld pod%s%s", pods, pods == 1 ? "" : "s", nodes > 1 ? " each" : "");
+        }
+        text_addf(&text, " on %lld node%s", nodes, nodes == 1 ? "" : "s");
+    }
+    if (list->count > 0) {
+        page_line(page, "room", text_str(&text));
+    }
+}
+
 static void print_nodes(struct page *page, const struct explanation *explanation)
 {
     if (explanation->nodes != NULL) {
         print_exclusions(page, "nodes", explanation->nodes->total.value,
                          &explanation->nodes->excluded, STR(""));
+        print_places(page, &explanation->nodes->places);
     }
     if (explanation->topology != NULL) {
         print_exclusions(

@@ -122,6 +122,54 @@ static void fewer_pods_by_room(void **state)
     expect_used(s, "team-a", "cpu=4");
 }
 
+/* "pods:nodes ", as the explanation has them. */
+static const char *places_of(struct scenario *s, const char *job)
+{
+    static char text[200];
+    const struct explanation_places_list *list = &explanation_of(s, job)->nodes->places;
+    size_t len = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < list->count; i++) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%lld:%lld ",
+                                (long long)list->items[i].pods.value,
+                                (long long)list->items[i].nodes.value);
+    }
+    return text;
+}
+
+/* Beside pods that are there, and those on their way; nodes that are out aren't counted. */
+static void the_room_of_each_node_is_told(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=5");
+    given_node(s, "n2", "cpu=4");
+    given_node(s, "n3", "cpu=4");
+    given_node(s, "n4", "cpu=64 ready=false");
+    given_pod(s, "foreign", "n3", "cpu=3");
+    given_queue(s, "team-a", "cpu=64");
+    given_job(s, "wide", "team-a", "pods=6 cpu=2");
+    expect_state(s, "wide", "Pending NodesFull");
+    assert_string_equal(places_of(s, "wide"), "2:2 0:1 ");
+    assert_int_equal(explanation_of(s, "wide")->nodes->fitting.value, 2);
+}
+
+/* Nodes of eleven sizes, and none is told by its own. */
+static void the_room_of_many_nodes_is_bounded(void **state)
+{
+    struct scenario *s = *state;
+    for (int i = 0; i <= 10; i++) {
+        char name[16];
+        char size[16];
+        (void)snprintf(name, sizeof(name), "n%02d", i);
+        (void)snprintf(size, sizeof(size), "cpu=%d", i);
+        given_node(s, name, size);
+    }
+    given_queue(s, "team-a", "cpu=640");
+    given_job(s, "wide", "team-a", "pods=60 cpu=1");
+    expect_state(s, "wide", "Pending NodesFull");
+    assert_string_equal(places_of(s, "wide"), "10:1 9:1 8:1 7:1 6:1 5:1 4:1 0:4 ");
+}
+
 static void fewer_pods_by_devices(void **state)
 {
     struct scenario *s = *state;
@@ -392,6 +440,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         scenario_test(fewer_pods_by_quota),
         scenario_test(fewer_pods_by_room),
+        scenario_test(the_room_of_each_node_is_told),
+        scenario_test(the_room_of_many_nodes_is_bounded),
         scenario_test(fewer_pods_by_devices),
         scenario_test(nothing_helps_where_nothing_is_free),
         scenario_test(a_gang_of_one_has_no_fewer_pods),

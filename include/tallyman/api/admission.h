@@ -85,9 +85,21 @@ struct explanation_exclusion_list {
     uint32_t count;
 };
 
+/* So many nodes have room for so many of the gang's pods. */
+struct explanation_places {
+    struct opt_int pods;
+    struct opt_int nodes;
+};
+
+struct explanation_places_list {
+    struct explanation_places *items;
+    uint32_t count;
+};
+
 struct explanation_nodes {
     struct opt_int total;
     struct opt_int fitting;
+    struct explanation_places_list places;
     struct explanation_exclusion_list excluded;
 };
 
