@@ -47,6 +47,13 @@ bool attempt_collect(struct attempt *attempt);
 struct quota_demand *attempt_demand(struct set_attempt *set, struct str resource);
 /* A set in front of that one names the claim, and is charged for it. */
 bool attempt_is_claim_counted(const struct attempt *attempt, uint32_t s, uint32_t claim);
+/* evaluate.c: that combination of flavors is chosen; false: there is none of that number. */
+bool attempt_choose(struct core *core, struct shape *shape, uint32_t combination,
+                    struct attempt *ret_attempt);
+/* What it would have placed of a gang that starts as small as it may; false: its pods can't have
+ * that combination. */
+bool attempt_wants_of(struct core *core, struct shape *shape, uint32_t combination,
+                      struct fit_wants *ret_wants);
 /* Finds each resource's group; a resource that must be listed and isn't ends the attempt. */
 struct verdict attempt_find_groups(struct attempt *attempt);
 /* The chosen flavor of the set's g-th group, or of the demand's. */

@@ -1,5 +1,6 @@
 /* attempt_fit.c - whether there is room for all pod sets on the flavors that are chosen. */
 #include "attempt.h"
+#include "stopping.h"
 
 static struct fit_wants wants_of(struct attempt *attempt)
 {
@@ -21,10 +22,60 @@ static struct fit_wants wants_of(struct attempt *attempt)
     return wants;
 }
 
+bool attempt_wants_of(struct core *core, struct shape *shape, uint32_t combination,
+                      struct fit_wants *ret_wants)
+{
+    struct attempt attempt;
+    if (!attempt_choose(core, shape, combination, &attempt) ||
+        attempt_check_choice(&attempt).reason != REASON_NONE) {
+        return false;
+    }
+    attempt_choose_least(&attempt);
+    *ret_wants = wants_of(&attempt);
+    return true;
+}
+
+/* Others are Reserved, and can't be placed before their victims are gone: what is free now may be
+ * part of what they need. So the places that were found have to do in both states. May leave
+ * fewer pods placed. */
+static bool leaves_reserved_their_room(struct core *core, struct fit_wants *wants)
+{
+    uint32_t own;
+    struct victims stopping = {.count = 0};
+    if (core->reserved.count > 0 && !core->is_what_if) {
+        stopping = stopping_find(core, NULL, &own);
+    }
+    if (stopping.count == 0) {
+        return true;
+    }
+    struct fit_wants later = {.count = wants->count, .domain = wants->domain};
+    later.items = ARENA_ARRAY(&core->scratch, struct fit_want, wants->count);
+    for (uint32_t w = 0; w < wants->count; w++) {
+        later.items[w] = wants->items[w];
+        later.items[w].wanted = wants->items[w].placed;
+    }
+    bool was_brief = core->is_brief;
+    whatif_begin_without(core, stopping.items, stopping.count);
+    core->is_brief = true;
+    bool is_fit = fit_gang(core, &later).is_fit;
+    core->is_brief = was_brief;
+    whatif_end_without(core, stopping.items, stopping.count);
+    for (uint32_t w = 0; is_fit && w < wants->count; w++) {
+        struct fit_want *want = &wants->items[w];
+        is_fit = str_eq(want->pin, later.items[w].pin);
+        want->placed = later.items[w].placed < want->placed ? later.items[w].placed : want->placed;
+    }
+    return is_fit;
+}
+
 struct verdict attempt_check_fit(struct attempt *attempt, struct evaluation *evaluation)
 {
     struct arena *arena = &attempt->core->scratch;
     struct fit_wants wants = wants_of(attempt);
+    if (attempt->core->only_domain != NULL) {
+        wants.topology = (struct topology_ask){.level = 0};
+        demand_set_domain(&wants, attempt->core->only_domain);
+    }
     struct fit_result *fit = &evaluation->fit;
     *fit = fit_gang(attempt->core, &wants);
     evaluation->has_fit = true;
@@ -37,6 +88,10 @@ struct verdict attempt_check_fit(struct attempt *attempt, struct evaluation *eva
         attempt->short_set = fit->is_alone ? fit->short_set : attempt->set_count - 1;
         attempt_name_set(attempt, fit->short_set, &verdict);
         return verdict;
+    }
+    if (!leaves_reserved_their_room(attempt->core, &wants)) {
+        return verdict_say(REASON_RESERVED_FOR_OTHER, WAIT_CLUSTER | WAIT_PROMISES,
+                           STR("the room is kept for gangs that others are being stopped for"));
     }
     attempt->domain = wants.domain;
     int64_t *placed = ARENA_ARRAY(arena, int64_t, wants.count);

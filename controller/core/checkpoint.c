@@ -7,7 +7,7 @@
  * it up where it was. It goes when the gang has stopped, or when nobody waits for its room any
  * more. */
 #include "check.h"
-#include "preempt.h"
+#include "stopping.h"
 
 #include "tallyman/base/limits.h"
 #include "tallyman/base/text.h"
@@ -92,7 +92,7 @@ static void stop(struct core *core, struct gang *victim, const struct gang *gang
 
 void checkpoint_begin(struct core *core, struct gang *victim, const struct gang *gang)
 {
-    str_drop(&victim->stops_for);
+    stopping_end(core, victim);
     if (victim->room->check != NULL) {
         patch_tell_victim(core, victim, gang);
         check_let_go(core, victim, "Preempted"); /* there is nothing to stop */
@@ -100,7 +100,7 @@ void checkpoint_begin(struct core *core, struct gang *victim, const struct gang 
         gang_review(core, victim);
         return;
     }
-    victim->stops_for = str_own(gang->uid);
+    stopping_begin(core, victim, gang);
     victim->is_stop_counted = false;
     if (can_be_asked(victim)) {
         ask(core, victim, gang);

@@ -11,7 +11,7 @@
 #include "gate.h"
 #include "ghost.h"
 #include "incident.h"
-#include "preempt.h"
+#include "stopping.h"
 #include "trace.h"
 #include "topology.h"
 
@@ -61,6 +61,7 @@ void core_free(struct core *core)
     whatif_forget(core);
     whatif_free(core);
     gangs_free(core);
+    stopping_free(core);
     requests_free(core);
     bookings_free(core);
     pods_free(core);

@@ -426,8 +426,8 @@ uint32_t evaluate_combination_count(struct core *core, struct shape *shape)
 }
 
 /* As next_choice() counts: the last group's flavor of the last set changes first. */
-static bool choose(struct core *core, struct shape *shape, uint32_t combination,
-                   struct attempt *ret_attempt)
+bool attempt_choose(struct core *core, struct shape *shape, uint32_t combination,
+                    struct attempt *ret_attempt)
 {
     if (!attempt_begin(core, shape, ret_attempt)) {
         return false;
@@ -447,7 +447,7 @@ void evaluate_combination(struct core *core, struct shape *shape, uint32_t combi
                           struct evaluation *ret_evaluation)
 {
     struct attempt attempt;
-    if (!choose(core, shape, combination, &attempt)) {
+    if (!attempt_choose(core, shape, combination, &attempt)) {
         *ret_evaluation = (struct evaluation){
             .verdict = verdict_say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG, STR_NONE)};
         return;
@@ -479,7 +479,8 @@ bool evaluate_ask(struct core *core, struct shape *shape, uint32_t combination,
                   struct quota_probe *ret_ask, struct quota_probe *ret_needs)
 {
     struct attempt attempt;
-    if (!choose(core, shape, combination, &attempt) || find_misfit(&attempt) < attempt.set_count) {
+    if (!attempt_choose(core, shape, combination, &attempt) ||
+        find_misfit(&attempt) < attempt.set_count) {
         return false;
     }
     attempt_choose_least(&attempt);

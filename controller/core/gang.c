@@ -15,7 +15,7 @@
  * it is Suspending and had one; the reservation goes with its last pod. */
 #include "check.h"
 #include "fit_plan.h"
-#include "preempt.h"
+#include "stopping.h"
 #include "wait.h"
 
 #include <assert.h>
@@ -55,6 +55,16 @@ const char *gang_state_name(enum gang_state state)
     return states[state].name;
 }
 
+static void note_reserved(struct core *core, struct gang *gang, enum gang_state state)
+{
+    bool was_reserved = gang->state == GANG_RESERVED;
+    if (was_reserved && state != GANG_RESERVED) {
+        gang_list_remove(&core->reserved, gang);
+    } else if (!was_reserved && state == GANG_RESERVED) {
+        gang_list_add(&core->reserved, gang);
+    }
+}
+
 void gang_set_state(struct core *core, struct gang *gang, enum gang_state state, const char *cause)
 {
     if (gang->state == state) {
@@ -76,9 +86,9 @@ void gang_set_state(struct core *core, struct gang *gang, enum gang_state state,
         .pods = gang->reservation != NULL ? reservation_count(gang->reservation) : gang->size.pods,
         .amounts =
             gang->reservation == NULL ? STR_NONE : reservation_text(core, gang, arena, false)};
-    core->reserved_count += state == GANG_RESERVED ? 1 : 0;
-    core->reserved_count -= gang->state == GANG_RESERVED ? 1 : 0;
+    note_reserved(core, gang, state);
     gang->state = state;
+    preempt_note_holder(core, gang);
     gang_mark_unbound(core, gang);
     gang_show(core, gang);
 }
@@ -274,7 +284,9 @@ void gang_reprioritize(struct core *core, struct gang *gang)
     }
     bool was_queued = gang->is_in_queue;
     gang_dequeue(core, gang);
+    preempt_forget_holder(core, gang);
     gang->priority = priority;
+    preempt_note_holder(core, gang);
     if (was_queued) {
         gang_enqueue(core, gang);
         wake_shape(core, gang->shape);
@@ -354,7 +366,8 @@ void gang_free(struct core *core, struct gang *gang)
     check_drop(gang);
     requests_leave_gang(gang);
     gang_dequeue(core, gang);
-    core->reserved_count -= gang->state == GANG_RESERVED ? 1 : 0;
+    note_reserved(core, gang, GANG_FINISHED);
+    stopping_end(core, gang);
     ledger_release(core, gang);
     gang_confine(gang, NULL);
     if (gang->is_in_unbound) {
@@ -387,7 +400,6 @@ void gang_free(struct core *core, struct gang *gang)
     str_drop(&gang->priority_class);
     str_drop(&gang->template_class);
     str_drop(&gang->admission_uid);
-    str_drop(&gang->stops_for);
     preempt_forget_why(gang);
     past_free(gang);
     gang_parts_free(gang);

@@ -30,6 +30,8 @@ void quota_relink(struct core *core);
 /* quota_wake.c: before the first edit; and once it is linked anew, those that it may help. */
 void quota_mark_stale(struct core *core);
 void quota_wake_edited(struct core *core);
+/* Whether gangs of that shape draw on the account at all. */
+bool quota_shape_asks(const struct core *core, const struct shape *shape, struct str account);
 const struct quota_node *quota_root(const struct quota_node *node);
 /* Charges or gives back, up the tree. */
 /* The highest node whose usage changes; NULL: nothing does. */

@@ -56,7 +56,7 @@ static void charges_apply(struct core *core, const struct gang *gang, struct que
             wake_for_release_plain(core, charge->flavor, charge->resource);
         } else if (is_release && !core->is_tree_stale) { /* else all are woken when it is linked */
             waits_wake(core, top, charge->flavor, charge->resource);
-            core->has_freed = true;
+            preempt_note_freed(core, queue, charge->flavor, charge->resource);
         }
     }
     queue_touch(core, queue);
@@ -250,6 +250,7 @@ void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_r
         hold->gang = gang;
         hold_join(core, hold);
     }
+    preempt_note_holder(core, gang);
     drift_gang(core, gang);
 }
 
@@ -296,6 +297,7 @@ void ledger_release(struct core *core, struct gang *gang)
     sets_release(core, gang);
     reservation->queue->admitted_count--;
     RB_REMOVE(gang_holder_tree, &core->holders, gang);
+    preempt_forget_holder(core, gang);
     struct queue_state *queue = reservation->queue;
     mem_free(reservation->claims);
     mem_free(reservation);

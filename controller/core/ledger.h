@@ -6,6 +6,13 @@
 struct gang;
 struct queue_state;
 
+/* In the order of events: whoever decides by it sorts it first. */
+struct gang_list {
+    struct gang **items; /* owned array of borrowed gangs */
+    uint32_t count;
+    uint32_t capacity;
+};
+
 /* What a gang's reservation takes from one account. */
 struct charge {
     struct str flavor;   /* owned */

@@ -8,7 +8,7 @@
  * While it is Reserved the gang is charged and its places are promised beside what its victims
  * still hold, so nobody else gets what comes free. victims.c chooses the victims. */
 #include "check.h"
-#include "preempt.h"
+#include "stopping.h"
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
@@ -103,9 +103,9 @@ bool preempt(struct core *core, struct gang *gang, struct evaluation *seen)
 uint32_t preempt_victims_left(const struct core *core, const struct gang *gang)
 {
     uint32_t left = 0;
-    struct gang *victim;
-    RB_FOREACH (victim, gang_holder_tree, (struct gang_holder_tree *)(uintptr_t)&core->holders) {
-        left += str_is_set(victim->stops_for) && str_eq(victim->stops_for, gang->uid) ? 1 : 0;
+    for (uint32_t i = 0; i < core->stopping.count; i++) {
+        const struct gang *victim = core->stopping.items[i];
+        left += victim->reservation != NULL && stopping_is_for(victim, gang) ? 1 : 0;
     }
     return left;
 }
@@ -123,9 +123,9 @@ void preempt_let_go(struct core *core, const struct gang *gang, bool keeps_stopp
 {
     struct gang *victim;
     RB_FOREACH (victim, gang_holder_tree, &core->holders) {
-        bool is_for = str_is_set(victim->stops_for) && str_eq(victim->stops_for, gang->uid);
-        if (is_for && !(keeps_stopping && victim->state == GANG_SUSPENDING)) {
-            str_drop(&victim->stops_for); /* what stops already goes on stopping */
+        if (stopping_is_for(victim, gang) &&
+            !(keeps_stopping && victim->state == GANG_SUSPENDING)) {
+            stopping_end(core, victim); /* what stops already goes on stopping */
             (void)checkpoint_withdraw(core, victim);
         }
     }
@@ -196,37 +196,48 @@ static bool finish(struct core *core, struct gang *gang)
     return true;
 }
 
-/* In one walk for all that are Reserved: preempt_victims_left() walks for each. */
 static void mark_with_victims(struct core *core)
 {
-    struct gang *gang;
-    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
-        gang->has_victims = false;
+    for (uint32_t i = 0; i < core->reserved.count; i++) {
+        core->reserved.items[i]->has_victims = false;
     }
-    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
-        struct gang *other = str_is_set(gang->stops_for) ? gang_find(core, gang->stops_for) : NULL;
-        if (other != NULL) {
-            other->has_victims = true;
+    for (uint32_t i = 0; i < core->stopping.count; i++) {
+        const struct gang *victim = core->stopping.items[i];
+        struct gang *gang = gang_find(core, victim->stops_for);
+        if (gang != NULL && victim->reservation != NULL) {
+            gang->has_victims = true;
         }
     }
 }
 
+/* The first behind that one, in the order in which they were Reserved, whose victims are gone. */
+static struct gang *next_due(const struct core *core, const struct gang *behind)
+{
+    struct gang *next = NULL;
+    for (uint32_t i = 0; i < core->reserved.count; i++) {
+        struct gang *gang = core->reserved.items[i];
+        bool is_due = gang->room->check == NULL && !gang_is_busy(gang) && !gang->has_victims &&
+                      (behind == NULL || gang_compare_admitted(behind, gang) < 0);
+        if (is_due && (next == NULL || gang_compare_admitted(gang, next) < 0)) {
+            next = gang;
+        }
+    }
+    return next;
+}
+
 void preempt_finish_ready(struct core *core)
 {
-    if (core->reserved_count == 0) {
+    if (core->reserved.count == 0) {
         return;
     }
     mark_with_victims(core);
-    struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
+    struct gang *gang = next_due(core, NULL);
     while (gang != NULL) {
-        struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
-        bool is_due = gang->state == GANG_RESERVED && gang->room->check == NULL &&
-                      !gang_is_busy(gang) && !gang->has_victims;
-        if (is_due && finish(core, gang)) {
+        bool is_done = finish(core, gang);
+        if (is_done) {
             mark_with_victims(core);
-            next = RB_MIN(gang_holder_tree, &core->holders);
         }
-        gang = next;
+        gang = next_due(core, is_done ? NULL : gang);
     }
 }
 
@@ -370,9 +381,7 @@ void preempt_restore(struct core *core)
     RB_FOREACH (gang, gang_order_tree, &core->gang_order) {
         const struct gang *beneficiary = find_beneficiary(core, gang);
         if (beneficiary != NULL && (gang->state == GANG_SUSPENDING || is_waiting(beneficiary))) {
-            struct str uid = str_own(beneficiary->uid);
-            str_drop(&gang->stops_for);
-            gang->stops_for = uid;
+            stopping_begin(core, gang, beneficiary);
         }
     }
     reserve_again_in_turn(core, true);

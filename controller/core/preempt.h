@@ -41,11 +41,19 @@ void preempt_park(struct core *core, struct shape *shape, bool is_parked);
  * couldn't be (core.has_freed), wakes those that are parked so and may find somebody to stop. */
 void preempt_wake(struct core *core);
 
-/* Of each queue the gang that would be stopped first, the lowest and of these the newest, becomes
- * queue.last_holder. */
-void preempt_note_last_holders(struct core *core);
-/* Without borrowing while it preempts a gang takes back no more than its queue's own quota. */
-bool preempt_is_within_own(const struct shape *shape);
+/* Some of that account of the queue has come free. */
+void preempt_note_freed(struct core *core, const struct queue_state *queue, struct str flavor,
+                        struct str resource);
+/* The gang may be stopped now, or no longer: of each queue the one that would be stopped first, the
+ * lowest and of these the newest, is its last_holder. */
+void preempt_note_holder(struct core *core, struct gang *gang);
+/* It is about to hold nothing any more, or to have another priority. */
+void preempt_forget_holder(struct core *core, const struct gang *gang);
+/* They are all known after that. */
+void preempt_find_last_holders(struct core *core);
+/* Without borrowing while it preempts a gang takes back no more than its queue's own quota: whether
+ * that would be enough for all that it asks for, on one of its choices of flavors. */
+bool preempt_is_within_own(struct core *core, struct shape *shape);
 
 /* -- preempt_grow.c -- */
 

@@ -71,7 +71,7 @@ static bool may_take_from(struct core *core, struct shape *shape, const struct q
         return false;
     }
     return share_is_on(root) ? is_share_enough(core, shape, &grown->node)
-                             : preempt_is_within_own(shape);
+                             : preempt_is_within_own(core, shape);
 }
 
 bool preempt_wake_for_growth(struct core *core)
@@ -81,7 +81,7 @@ bool preempt_wake_for_growth(struct core *core)
     }
     core->has_grown = false;
     bool is_woken = false;
-    preempt_note_last_holders(core);
+    preempt_find_last_holders(core);
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         struct shape *shape = queue->has_grown ? core->preemptors : NULL;

@@ -1,9 +1,10 @@
 /* preempt_wake.c - gangs that could start only by stopping others, and when that is tried again.
  *
  * What such a gang lacks is not told by the account that it was short of: a release that is too
- * little by itself can be enough together with what others would give up. So whenever quota or room
- * has come free, those for whom there may be somebody to stop are judged once more; the others are
- * passed over by a comparison or two. */
+ * little by itself can be enough together with what others would give up. So whenever some of an
+ * account of their tree comes free that they draw on, or room on a node that they could use, those
+ * for whom there may be somebody to stop are judged once more; the others are passed over by a
+ * comparison or two. */
 #include "preempt.h"
 #include "share.h"
 #include "victims.h"
@@ -40,21 +41,93 @@ static bool is_sooner_stopped(const struct gang *gang, const struct gang *other)
            (gang->priority == other->priority && gang->created_ms > other->created_ms);
 }
 
-void preempt_note_last_holders(struct core *core)
+static bool may_be_stopped(const struct gang *gang)
+{
+    return gang->reservation != NULL &&
+           (gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING ||
+            gang->state == GANG_RESERVED);
+}
+
+static void offer_last_holder(struct gang *gang)
+{
+    struct queue_state *queue = gang->reservation->queue;
+    if (queue->last_holder == NULL || is_sooner_stopped(gang, queue->last_holder)) {
+        queue->last_holder = gang;
+    }
+}
+
+void preempt_forget_holder(struct core *core, const struct gang *gang)
+{
+    struct queue_state *queue = gang->reservation == NULL ? NULL : gang->reservation->queue;
+    if (queue != NULL && queue->last_holder == gang) {
+        queue->last_holder = NULL;
+        queue->is_last_holder_lost = core->has_lost_last_holder = true;
+    }
+}
+
+void preempt_note_holder(struct core *core, struct gang *gang)
+{
+    struct queue_state *queue = gang->reservation == NULL ? NULL : gang->reservation->queue;
+    if (queue == NULL) {
+        return;
+    }
+    if (!may_be_stopped(gang)) {
+        preempt_forget_holder(core, gang);
+    } else if (!queue->is_last_holder_lost) {
+        offer_last_holder(gang);
+    }
+}
+
+void preempt_find_last_holders(struct core *core)
 {
     struct queue_state *queue;
-    RB_FOREACH (queue, queue_tree, &core->queue_order) {
-        queue->last_holder = NULL;
+    if (core->options.is_plain) {
+        RB_FOREACH (queue, queue_tree, &core->queue_order) {
+            queue->last_holder = NULL;
+            queue->is_last_holder_lost = core->has_lost_last_holder = true;
+        }
+    }
+    if (!core->has_lost_last_holder) {
+        return;
     }
     struct gang *gang;
     RB_FOREACH (gang, gang_holder_tree, &core->holders) {
-        bool is_candidate = gang->state == GANG_ADMITTED || gang->state == GANG_RUNNING ||
-                            gang->room->check != NULL;
-        struct gang *last = gang->reservation->queue->last_holder;
-        if (is_candidate && (last == NULL || is_sooner_stopped(gang, last))) {
-            gang->reservation->queue->last_holder = gang;
+        if (gang->reservation->queue->is_last_holder_lost && may_be_stopped(gang)) {
+            offer_last_holder(gang);
         }
     }
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        queue->is_last_holder_lost = false;
+    }
+    core->has_lost_last_holder = false;
+}
+
+/* -- what has come free --------------------------------------------------------------------------
+ */
+
+void preempt_note_freed(struct core *core, const struct queue_state *queue, struct str flavor,
+                        struct str resource)
+{
+    struct quota_cell *cell = quota_cell_find(quota_root(&queue->node), flavor, resource);
+    if (cell == NULL) {
+        core->has_freed = true;
+    } else {
+        cell->freed_in = core->freed_round + 1; /* 0: never */
+        core->has_freed_quota = true;
+    }
+}
+
+/* An account of its tree that it draws on. */
+static bool is_quota_freed(const struct core *core, const struct shape *shape)
+{
+    const struct quota_node *root = quota_root(&shape->queue->node);
+    for (uint32_t i = 0; i < root->cell_count; i++) {
+        if (root->cells[i].freed_in == core->freed_round &&
+            quota_shape_asks(core, shape, root->cells[i].resource)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Whether the queue may take back what others below `node` have borrowed from it. */
@@ -73,22 +146,42 @@ static bool may_reclaim_below(const struct quota_node *node, const struct gang *
     return false;
 }
 
-bool preempt_is_within_own(const struct shape *shape)
+static bool is_within_own_on(struct core *core, struct shape *shape, uint32_t combination)
 {
-    const struct verdict *verdict = &shape->verdict;
-    const struct queue_preemption *policy = queue_preemption_policy(shape->queue);
-    const struct borrow_within_cohort *borrow = policy->borrow_within_cohort;
     const struct quota_node *node = &shape->queue->node;
-    bool may_borrow =
-        borrow != NULL && str_is_set(borrow->policy) && !str_eq_c(borrow->policy, "Never");
-    if (may_borrow || !str_is_set(verdict->flavor) || share_is_on(quota_root(node))) {
-        return true;
+    struct quota_probe ask;
+    struct quota_probe needs;
+    if (!evaluate_ask(core, shape, combination, &ask, &needs)) {
+        return false;
     }
-    return quota_borrow_level(node, verdict->flavor, verdict->resource, verdict->asked) <
-           quota_root(node)->height;
+    for (uint32_t i = 0; i < ask.count; i++) {
+        if (quota_borrow_level(node, ask.items[i].flavor, ask.items[i].resource,
+                               ask.items[i].asked) >= quota_root(node)->height) {
+            return false;
+        }
+    }
+    return true;
 }
 
-static bool may_stop_somebody(const struct shape *shape)
+bool preempt_is_within_own(struct core *core, struct shape *shape)
+{
+    const struct queue_preemption *policy = queue_preemption_policy(shape->queue);
+    const struct borrow_within_cohort *borrow = policy->borrow_within_cohort;
+    bool may_borrow =
+        borrow != NULL && str_is_set(borrow->policy) && !str_eq_c(borrow->policy, "Never");
+    if (may_borrow || share_is_on(quota_root(&shape->queue->node))) {
+        return true;
+    }
+    uint32_t count = evaluate_combination_count(core, shape);
+    for (uint32_t combination = 0; combination < count; combination++) {
+        if (is_within_own_on(core, shape, combination)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool may_stop_somebody(struct core *core, struct shape *shape)
 {
     const struct gang *gang = shape->first;
     const struct gang *last = shape->queue->last_holder;
@@ -96,22 +189,30 @@ static bool may_stop_somebody(const struct shape *shape)
         return true;
     }
     const struct quota_node *root = quota_root(&shape->queue->node);
-    return preempt_is_within_own(shape) && may_reclaim_below(root, gang);
+    return may_reclaim_below(root, gang) && preempt_is_within_own(core, shape);
+}
+
+static bool is_told(const struct core *core, const struct shape *shape, bool has_freed_quota)
+{
+    return shape->is_room_changed || (has_freed_quota && is_quota_freed(core, shape));
 }
 
 void preempt_wake(struct core *core)
 {
-    bool has_freed = core->has_freed;
-    bool has_changed = has_freed || core->has_room_changed;
-    core->has_freed = core->has_room_changed = false;
+    bool is_for_all = core->has_freed || core->options.is_plain;
+    bool has_freed_quota = core->has_freed_quota;
+    bool has_changed = core->has_freed || has_freed_quota || core->has_room_changed;
+    core->has_freed = core->has_freed_quota = core->has_room_changed = false;
+    core->freed_round++;
     if (!has_changed || core->preemptors == NULL) {
         return;
     }
-    preempt_note_last_holders(core);
+    preempt_find_last_holders(core);
     for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
-        bool is_told = has_freed || shape->is_room_changed;
+        bool is_due = is_for_all || is_told(core, shape, has_freed_quota);
         shape->is_room_changed = false;
-        if (is_told && !RB_EMPTY(&shape->gangs) && may_stop_somebody(shape)) {
+        arena_reset(&core->scratch);
+        if (is_due && !RB_EMPTY(&shape->gangs) && may_stop_somebody(core, shape)) {
             wake_shape(core, shape); /* if a release woke it, it isn't put aside any more */
         }
     }

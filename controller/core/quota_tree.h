@@ -22,6 +22,7 @@ struct quota_cell {
     uint64_t terms_before;
     i128 free_before;
     i128 potential_before;
+    uint64_t freed_in; /* of a root: core.freed_round in which some of it came free in its tree */
 };
 
 #define QUOTA_UNLIMITED (-1)

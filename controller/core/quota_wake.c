@@ -71,8 +71,7 @@ void quota_mark_stale(struct core *core)
     }
 }
 
-/* Whether gangs of that shape draw on the account at all. */
-static bool shape_asks(const struct core *core, const struct shape *shape, struct str account)
+bool quota_shape_asks(const struct core *core, const struct shape *shape, struct str account)
 {
     if (!shape->is_resolved || shape->broken.reason != REASON_NONE ||
         str_eq_c(account, RESOURCE_PODS)) {
@@ -102,7 +101,7 @@ static void potential_changed(struct core *core, struct queue_state *queue,
             str_eq(verdict->flavor, cell->flavor) && str_eq(verdict->resource, cell->resource);
         bool is_far = is_told && verdict->asked > potential;
         if ((verdict->waits_for & WAIT_CONFIG) != 0 && !is_far &&
-            shape_asks(core, shape, cell->resource)) {
+            quota_shape_asks(core, shape, cell->resource)) {
             wake_shape(core, shape);
         }
         for (uint32_t i = 0; i < shape->wait_count; i++) {
@@ -161,7 +160,7 @@ static bool is_account_edited(const struct core *core, const struct shape *shape
 {
     const struct quota_node *root = quota_root(&shape->queue->node);
     for (uint32_t i = 0; i < root->cell_count; i++) {
-        if (root->cells[i].is_edited && shape_asks(core, shape, root->cells[i].resource)) {
+        if (root->cells[i].is_edited && quota_shape_asks(core, shape, root->cells[i].resource)) {
             return true;
         }
     }
@@ -170,6 +169,7 @@ static bool is_account_edited(const struct core *core, const struct shape *shape
 
 void quota_wake_edited(struct core *core)
 {
+    core->has_freed = core->has_freed || core->has_freed_quota; /* by the trees as they were */
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         wake_in_queue(core, queue);

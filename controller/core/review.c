@@ -6,8 +6,8 @@
 #include "check.h"
 #include "gate.h"
 #include "incident.h"
-#include "preempt.h"
 #include "record_check.h"
+#include "stopping.h"
 
 #include <assert.h>
 
@@ -253,7 +253,7 @@ static bool review_victim(struct core *core, struct gang *gang)
     }
     const struct gang *beneficiary = gang_find(core, gang->stops_for);
     if (beneficiary == NULL || beneficiary->state != GANG_RESERVED) {
-        str_drop(&gang->stops_for);
+        stopping_end(core, gang);
         return checkpoint_withdraw(core, gang);
     }
     checkpoint_go_on(core, gang, beneficiary);
@@ -323,7 +323,7 @@ static void review_stopping(struct core *core, struct gang *gang)
         return;
     }
     ledger_release(core, gang);
-    str_drop(&gang->stops_for);
+    stopping_end(core, gang);
     if (core->now_ms < gang->run->write_retry_ms) {
         gang_set_timer(core, gang, gang->run->write_retry_ms);
         return;
@@ -474,7 +474,9 @@ void gang_review(struct core *core, struct gang *gang)
     }
     GANG_PUT(gang, run, conflict_until_ms, 0);
     /* Somebody would have stopped it, but for our write that was on its way: preempt_wake(). */
-    core->has_freed = core->has_freed || gang->wakes_preemptors;
+    if (gang->wakes_preemptors) {
+        core->has_freed = true;
+    }
     gang->wakes_preemptors = false;
     if (gang->is_job_finished) {
         review_finished(core, gang);

@@ -59,10 +59,10 @@ struct queue_state {
     uint32_t admitted_count;  /* gangs with a reservation here */
     struct shape *shapes;     /* list by next_in_queue */
     struct quota_line *lines; /* owned; wait.h */
-    struct gang *last_holder; /* scratch of preempt_wake() */
+    struct gang *last_holder; /* would be stopped first; see preempt_note_holder() */
     bool has_grown;           /* charged with more since the last pass; see preempt_grow.c */
     struct gang *blocker;     /* StrictFIFO: the head that blocks, while it does */
-    bool has_bookings;        /* its head may get one; see booking.c */
+    bool is_last_holder_lost, has_bookings; /* its head may get one; see booking.c */
     bool has_finalizer;
     bool is_finalizer_pending;
     bool is_pending_dirty;   /* positions have changed since the last refresh */
@@ -399,17 +399,16 @@ struct core {
     struct gang_order_tree gang_order;
     struct gang_timer_tree timers;
     struct gang_holder_tree holders;
-    uint32_t reserved_count;             /* gangs that are Reserved */
+    struct gang_list reserved, stopping; /* of that state; with stops_for: stopping.h */
     struct kept_promises *kept_promises; /* owned; fit_promises.c; NULL: nothing yet */
     uint64_t promise_changes;            /* counts what may change them */
     struct gang_unbound_tree unbound;    /* admitted, with pods that no node has yet */
     struct shape *shapes;
-    struct ready_tree ready;    /* queues with shapes to be judged, by name */
-    struct shape *preemptors;   /* list by next_preemptor */
-    bool has_freed;             /* quota, room, or a gang to be stopped */
-    bool has_room_changed;      /* for some of them alone; see wake_cluster.c */
+    struct ready_tree ready;  /* queues with shapes to be judged, by name */
+    struct shape *preemptors; /* list by next_preemptor */
+    /* For all of them, for those of accounts, for those of nodes; preempt_wake.c, preempt_grow.c */
+    bool has_freed, has_freed_quota, has_room_changed, has_lost_last_holder, has_grown;
     bool has_unsettled;         /* some gang is_unsettled */
-    bool has_grown;             /* a queue that preemptors might take from; see queue.has_grown */
     struct shape *room_waiters; /* parked for room or for an object; list by next_room_waiter */
     struct quota_node *active_roots; /* of trees with such queues; list by next_active */
     bool is_tree_stale;              /* the trees of quota have to be linked anew */
@@ -437,10 +436,11 @@ struct core {
     uint64_t device_changes; /* counts devices that come */
     bool plan_stays_local;   /* the plan leaves out devices that no node owns */
     bool is_what_if;
-    uint32_t level_cap;     /* fewer pods of a partial gang before borrowing from further up */
+    uint32_t level_cap; /* fewer pods of a partial gang before borrowing from further up */
+    const struct topology_domain *only_domain; /* pods are placed there; NULL: wherever they may */
     bool is_brief;          /* an evaluation only says whether: no sentence, no figures */
     uint64_t what_if_epoch; /* of the one that is on while is_what_if, or was last */
-    uint64_t what_if_count;
+    uint64_t what_if_count, freed_round;
     struct kept_what_if *kept_what_if; /* owned; whatif.h; NULL: nothing was ever kept */
     uint64_t pass;                     /* counts the decision passes */
     struct bookings *bookings;         /* owned; never NULL */

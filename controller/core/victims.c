@@ -9,6 +9,7 @@
 #include "victims.h"
 
 #include "share.h"
+#include "stopping.h"
 
 #include <assert.h>
 
@@ -164,7 +165,7 @@ static bool is_candidate(const struct core *core, struct gang *gang, struct gang
     return true;
 }
 
-static i128 lost_work(const struct core *core, const struct gang *victim)
+i128 victims_lost_work(const struct core *core, const struct gang *victim)
 {
     i128 devices = reservation_devices(victim->reservation);
     int64_t since_ms = victim->run->checkpoint_ms > victim->admitted_ms ? victim->run->checkpoint_ms
@@ -185,8 +186,8 @@ int victims_compare(const struct core *core, const struct gang *preemptor, const
     if (a->priority != b->priority) {
         return a->priority < b->priority ? -1 : 1;
     }
-    i128 lost_a = lost_work(core, a);
-    i128 lost_b = lost_work(core, b);
+    i128 lost_a = victims_lost_work(core, a);
+    i128 lost_b = victims_lost_work(core, b);
     if (lost_a != lost_b) {
         return lost_a < lost_b ? -1 : 1;
     }
@@ -419,6 +420,18 @@ static bool search_cohort(struct core *core, struct search search, const struct 
     return false;
 }
 
+bool victims_search_among(struct core *core, const struct search *search,
+                          const struct victims *candidates, struct victims *ret_victims,
+                          struct evaluation *ret_evaluation)
+{
+    const struct quota_node *root = quota_root(&search->gang->queue->node);
+    if (root->queue == NULL && share_is_on(root)) {
+        return victims_find_fair(core, search, candidates, ret_victims, ret_evaluation);
+    }
+    return search_cohort(core, *search, candidates, ret_victims, ret_evaluation) ||
+           search_own(core, *search, candidates, ret_victims, ret_evaluation);
+}
+
 bool victims_search(struct core *core, struct gang *gang, uint32_t combination,
                     struct victims *ret_victims, struct evaluation *ret_evaluation)
 {
@@ -436,33 +449,9 @@ bool victims_search(struct core *core, struct gang *gang, uint32_t combination,
     if (candidates.count == 0) {
         return false;
     }
-    const struct quota_node *root = quota_root(&gang->queue->node);
-    if (root->queue == NULL && share_is_on(root)) {
-        return victims_find_fair(core, &search, &candidates, ret_victims, ret_evaluation);
-    }
-    if (search_cohort(core, search, &candidates, ret_victims, ret_evaluation)) {
-        return true;
-    }
-    return search_own(core, search, &candidates, ret_victims, ret_evaluation);
-}
-
-/* Those that stop already, for this gang or for another: their room is on its way. */
-static struct victims find_stopping(struct core *core, const struct gang *gang, uint32_t *ret_own)
-{
-    struct victims stopping = {.count = 0};
-    struct gang *victim;
-    *ret_own = 0;
-    RB_FOREACH (victim, gang_holder_tree, &core->holders) {
-        if (!str_is_set(victim->stops_for)) {
-            continue;
-        }
-        const struct gang *other = gang_find(core, victim->stops_for);
-        if (other == gang || (other != NULL && other->state == GANG_RESERVED)) {
-            *ret_own += other == gang ? 1 : 0;
-            victims_append(core, &stopping, victim);
-        }
-    }
-    return stopping;
+    return gang->shape->is_topology_required
+               ? victims_search_domains(core, &search, &candidates, ret_victims, ret_evaluation)
+               : victims_search_among(core, &search, &candidates, ret_victims, ret_evaluation);
 }
 
 bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
@@ -475,7 +464,7 @@ bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
     struct victims stopping = {.count = 0};
     bool is_found = false;
     if (seen->verdict.reason != REASON_NONE) {
-        stopping = find_stopping(core, gang, &own);
+        stopping = stopping_find(core, gang, &own);
     }
     whatif_begin_without(core, stopping.items, stopping.count);
     if (stopping.count > 0) {

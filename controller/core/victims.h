@@ -30,6 +30,17 @@ int victims_compare(const struct core *core, const struct gang *preemptor, const
                     const struct gang *b);
 bool victims_fit(struct core *core, const struct search *search, struct evaluation *evaluation);
 
+/* Work that is lost with it, in devices x milliseconds; -1: it hasn't begun. */
+i128 victims_lost_work(const struct core *core, const struct gang *victim);
+/* Of those candidates, in their order, by the policies in turn. */
+bool victims_search_among(struct core *core, const struct search *search,
+                          const struct victims *candidates, struct victims *ret_victims,
+                          struct evaluation *ret_evaluation);
+/* victims_topology.c: the same for a gang that has to be in one domain. */
+bool victims_search_domains(struct core *core, const struct search *search,
+                            const struct victims *candidates, struct victims *ret_victims,
+                            struct evaluation *ret_evaluation);
+
 /* The smallest set of gangs to stop so that the gang fits on that combination of flavors. Within a
  * what-if; leaves it as it was. */
 bool victims_search(struct core *core, struct gang *gang, uint32_t combination,

@@ -122,9 +122,28 @@ static bool has_room_for_one(struct core *core, const struct shape *shape, struc
     return false;
 }
 
+/* Whatever is free there. What the flavors tolerate isn't known here, so a taint keeps nobody from
+ * looking again. */
+static bool may_use_node(const struct core *core, const struct shape *shape,
+                         const struct node_state *node)
+{
+    bool may = !shape->is_resolved;
+    for (uint32_t s = 0; s < shape->set_count && !may && node->object != NULL; s++) {
+        const struct pod_set *set = &shape->sets[s];
+        struct pod_demand demand = {.set = set, .node_selector = &set->node_selector};
+        enum exclusion exclusion = node_exclusion(core, &demand, node);
+        may = exclusion == EXCLUDED_COUNT || exclusion == EXCLUDED_TAINT;
+    }
+    return may;
+}
+
 void wake_for_node(struct core *core, struct node_state *node)
 {
-    core->has_freed = true;
+    for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
+        if (!shape->is_room_changed && may_use_node(core, shape, node)) {
+            shape->is_room_changed = core->has_room_changed = true;
+        }
+    }
     for (struct shape *shape = core->room_waiters; shape != NULL; shape = shape->next_room_waiter) {
         if ((shape->verdict.waits_for & WAIT_CLUSTER) == 0 || shape->is_ready) {
             continue;

@@ -218,6 +218,55 @@ static void another_queue_that_uses_its_own_wakes_nobody(void **state)
     check_i64(counts_take(s).gangs_visited, 1);
 }
 
+/* Room on a node that it can't use is nothing to it; room on one that it could is. */
+static void room_that_cannot_help_wakes_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=64");
+    given_node(s, "n2", "cpu=64 cordoned=true");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "equal", "q", "pods=3 cpu=1 priority=mid created=0");
+    given_job(s, "lower", "q", "pods=1 cpu=1 priority=low created=0");
+    given_pod(s, "here", "n1", "cpu=1");
+    given_pod(s, "there", "n2", "cpu=1");
+    scenario_start(s);
+    gang_starts(s, "equal", "n1 n1 n1");
+    gang_starts(s, "lower", "n1");
+    given_job(s, "waits", "q", "pods=2 cpu=2 priority=mid created=1000");
+    expect_state(s, "waits", "Pending QuotaExhausted");
+    (void)counts_take(s);
+    object_gone(s, KIND_POD, "there");
+    struct scenario_counts counts = counts_take(s);
+    assert_int_equal(counts.shapes_woken, 0);
+    assert_int_equal(counts.gangs_visited, 0);
+    object_gone(s, KIND_POD, "here");
+    assert_int_equal(counts_take(s).gangs_visited, 1);
+    job_finishes(s, "equal");
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+}
+
+/* Whatever flavor it chose, it would have to borrow all: nothing is lent that is its own. */
+static void gang_with_nothing_of_its_own_isnt_woken_to_reclaim(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=64");
+    given_flavor(s, "oak", "");
+    given_flavor(s, "pine", "");
+    given_queue(s, "theirs", "flavor=oak cpu=3 flavor=pine cpu=1 cohort=lab");
+    given_queue(s, "mine", "flavor=oak cpu=0 flavor=pine cpu=0 cohort=lab reclaim=Any");
+    given_job(s, "a", "theirs", "pods=2 cpu=1 priority=low created=0");
+    given_job(s, "b", "theirs", "pods=1 cpu=1 priority=low created=0");
+    scenario_start(s);
+    given_job(s, "waits", "mine", "pods=2 cpu=1 priority=high created=1000");
+    expect_state(s, "waits", "Pending CohortExhausted");
+    (void)counts_take(s);
+    job_finishes(s, "b");
+    struct scenario_counts counts = counts_take(s);
+    assert_int_equal(counts.gangs_visited, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +280,8 @@ int main(void)
         scenario_test(another_queues_share_grows_beyond_what_the_gang_would_have),
         scenario_test(another_queue_begins_to_borrow),
         scenario_test(another_queue_that_uses_its_own_wakes_nobody),
+        scenario_test(room_that_cannot_help_wakes_nobody),
+        scenario_test(gang_with_nothing_of_its_own_isnt_woken_to_reclaim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

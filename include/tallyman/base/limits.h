@@ -75,6 +75,7 @@
 #define JOB_WRITES_IN_FLIGHT_MAX       64
 #define ADMISSION_WRITES_IN_FLIGHT_MAX 32
 #define CHECKPOINT_GRACE_MAX_MS        3600000 /* a longer checkpoint-grace counts as this */
+#define VICTIM_DOMAINS_MAX             64      /* that are searched for victims by themselves */
 #define PREEMPTION_TIMEOUT_MS          600000  /* then the freed room is given up */
 #define REQUEST_ATTEMPTS_MAX           1000000 /* a ProvisioningRequest's name that ends so isn't ours */
 #define REQUEST_JOB_NAME_MAX_BYTES     40      /* of the Job's name in it */
