@@ -174,43 +174,6 @@ i128 victims_lost_work(const struct core *core, const struct gang *victim)
     return victim->room->check != NULL ? -1 : devices * run_ms;
 }
 
-/* Other queues first, lower priority, least lost work, latest admitted, uid. */
-int victims_compare(const struct core *core, const struct gang *preemptor, const struct gang *a,
-                    const struct gang *b)
-{
-    bool a_own = a->reservation->queue == preemptor->queue;
-    bool b_own = b->reservation->queue == preemptor->queue;
-    if (a_own != b_own) {
-        return a_own ? 1 : -1;
-    }
-    if (a->priority != b->priority) {
-        return a->priority < b->priority ? -1 : 1;
-    }
-    i128 lost_a = victims_lost_work(core, a);
-    i128 lost_b = victims_lost_work(core, b);
-    if (lost_a != lost_b) {
-        return lost_a < lost_b ? -1 : 1;
-    }
-    if (a->admitted_ms != b->admitted_ms) {
-        return a->admitted_ms > b->admitted_ms ? -1 : 1;
-    }
-    return str_compare(a->uid, b->uid);
-}
-
-/* Sorted as they are found: a handful in the common case. */
-static void add_victim(struct core *core, const struct gang *preemptor, struct victims *list,
-                       struct gang *victim)
-{
-    list->items = arena_grow(&core->scratch, list->items, list->count, &list->capacity,
-                             sizeof(struct gang *));
-    uint32_t at = list->count++;
-    while (at > 0 && victims_compare(core, preemptor, victim, list->items[at - 1]) < 0) {
-        list->items[at] = list->items[at - 1];
-        at--;
-    }
-    list->items[at] = victim;
-}
-
 static struct victims find_candidates(struct core *core, struct gang *gang,
                                       const struct quota_probe *needs)
 {
@@ -218,9 +181,10 @@ static struct victims find_candidates(struct core *core, struct gang *gang,
     struct gang *victim;
     RB_FOREACH (victim, gang_holder_tree, &core->holders) {
         if (is_candidate(core, gang, victim, needs)) {
-            add_victim(core, gang, &list, victim);
+            victims_append(core, &list, victim);
         }
     }
+    victims_sort(core, gang, &list);
     return list;
 }
 

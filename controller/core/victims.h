@@ -26,8 +26,9 @@ bool victims_is_lent_to(const struct gang *gang, const struct gang *victim,
 bool victims_may_within_queue(const struct gang *gang, const struct gang *victim);
 bool victims_may_reclaim(const struct gang *gang, const struct gang *victim);
 /* Other queues first, lower priority, least lost work, latest admitted, uid. Total. */
-int victims_compare(const struct core *core, const struct gang *preemptor, const struct gang *a,
-                    const struct gang *b);
+int victims_compare(const struct core *core, const struct gang *preemptor, struct gang *a,
+                    struct gang *b);
+void victims_sort(struct core *core, const struct gang *preemptor, struct victims *list);
 bool victims_fit(struct core *core, const struct search *search, struct evaluation *evaluation);
 
 /* Work that is lost with it, in devices x milliseconds; -1: it hasn't begun. */

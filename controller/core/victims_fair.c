@@ -116,7 +116,7 @@ static bool take_out_if_final(const struct fair *fair, struct gang *victim)
 
 struct pick {
     struct target *target; /* NULL: none */
-    const struct gang *first;
+    struct gang *first;
     int64_t share;
 };
 

@@ -13,10 +13,10 @@ void tell_job(struct cluster *cluster, enum timed timed, uint32_t index, const c
         (void)snprintf(
             record, sizeof(record),
             "\"tallyman.dev/admission\":\"{\\\"queue\\\":\\\"q%05u\\\",\\\"at\\\":"
-            "\\\"2026-11-29T12:00:00Z\\\",\\\"priority\\\":0,\\\"podSets\\\":[{\\\"name\\\":"
+            "\\\"2026-11-29T11:%02u:%02uZ\\\",\\\"priority\\\":0,\\\"podSets\\\":[{\\\"name\\\":"
             "\\\"main\\\",\\\"count\\\":%u,\\\"flavors\\\":{\\\"gpu.example.com\\\":"
             "\\\"default\\\",\\\"cpu\\\":\\\"default\\\"}}]}\"",
-            job->queue, job->pods);
+            job->queue, index / 60 % 60, index % 60, job->pods);
     }
     char topology[120] = "";
     if (cluster->options.required != NULL) {
