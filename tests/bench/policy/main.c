@@ -100,16 +100,6 @@ static double crowd(uint32_t pending, uint32_t quota, uint32_t kinds, bool is_fa
     return mean;
 }
 
-/* Those of one size. */
-static const struct {
-    const char *name;
-    void (*measure)(void);
-} sections[] = {{"quota", measure_quota},
-                {"preempt", measure_preemption},
-                {"topology", measure_topology},
-                {"size", measure_size},
-                {"rebuild", measure_rebuild}};
-
 static bool is_wanted(const char *only, const char *what)
 {
     return only == NULL || strcmp(only, what) == 0;
@@ -285,6 +275,16 @@ static struct choice read_choice(int argc, char **argv)
     }
     return choice;
 }
+
+/* Those of one size. */
+static const struct {
+    const char *name;
+    void (*measure)(void);
+} sections[] = {{"quota", measure_quota},
+                {"preempt", measure_preemption},
+                {"topology", measure_topology},
+                {"size", measure_size},
+                {"rebuild", measure_rebuild}};
 
 int main(int argc, char **argv)
 {
