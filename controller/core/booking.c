@@ -16,8 +16,9 @@ static void go_to_start(struct core *core, struct shadow *shadow, const struct b
     for (uint32_t i = 0; i < shadow->count; i++) {
         struct shadow_entry *entry = &shadow->entries[i];
         bool is_out = entry->end_ms != INT64_MAX && entry->end_ms <= booking->start_ms;
-        for (uint32_t a = 0; entry->gang != NULL && a < booking->awaited_count; a++) {
-            is_out = is_out || booking->awaited[a] == entry->gang;
+        const struct gang *gang = entry->guest == NULL ? entry->gang : entry->guest->head;
+        for (uint32_t a = 0; gang != NULL && a < booking->awaited_count; a++) {
+            is_out = is_out || booking->awaited[a] == gang;
         }
         shadow_set_out(core, entry, is_out);
     }

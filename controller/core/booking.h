@@ -28,7 +28,7 @@ struct booking {
     struct crowd *crowds;    /* owned; its pod sets; valid while the epoch is the core's */
     uint32_t crowd_count;
     struct charge_list charges; /* owned; what it takes in all */
-    struct gang **awaited;      /* owned; those without a known end that have to end */
+    struct gang **awaited;      /* owned; those without a known end that have to end, heads too */
     uint32_t awaited_count;
     struct refusal refusals[BOOKING_REFUSALS_MAX];
     uint32_t refusal_count;

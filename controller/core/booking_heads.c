@@ -154,10 +154,13 @@ void bookings_find_heads(struct core *core)
             forget(core, &core->bookings->items[i]);
         }
     }
+    bool is_changed = count != core->bookings->count;
     for (uint32_t i = 0; i < count; i++) {
+        is_changed = is_changed || core->bookings->items[i].gang != found[i].gang;
         core->bookings->items[i] = found[i];
     }
     core->bookings->count = count;
+    core->bookings->epoch += is_changed ? 1 : 0; /* each reckons with those before it */
 }
 
 void bookings_look_again(struct core *core)

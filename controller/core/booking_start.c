@@ -63,6 +63,7 @@ static struct shadow_guest guest_of_booking(const struct booking *booking)
     struct runtime runtime = booked_runtime(booking);
     bool is_known = booking->start_ms < BOOKING_NEVER && runtime.expected_ms > 0;
     return (struct shadow_guest){
+        .head = booking->gang,
         .crowds = booking->crowds,
         .crowd_count = booking->crowd_count,
         .node = &booking->gang->queue->node,
@@ -178,8 +179,8 @@ void booking_ask_help(struct core *core, struct gang *gang)
     shadow_close(core, &shadow);
 }
 
-/* Of the gangs without a known end those that really have to end: whoever can stay is put back, so
- * that no more room is kept than is needed. */
+/* Of the gangs and heads without a known end those that really have to end: whoever can stay is put
+ * back, so that no more room is kept than is needed. */
 static void find_awaited(struct core *core, struct shadow *shadow, struct booking *booking,
                          uint32_t out)
 {
@@ -195,9 +196,8 @@ static void find_awaited(struct core *core, struct shadow *shadow, struct bookin
         if (++tried > BOOKING_AWAITED_MAX ||
             !shadow_fits(core, shadow, booking->gang, &evaluation)) {
             shadow_set_out(core, entry, true);
-            if (entry->gang != NULL) {
-                booking->awaited[booking->awaited_count++] = entry->gang;
-            }
+            booking->awaited[booking->awaited_count++] =
+                entry->guest == NULL ? entry->gang : entry->guest->head;
         }
     }
 }

@@ -9,6 +9,7 @@
 #include "internal.h"
 
 struct shadow_guest {
+    struct gang *head;    /* borrowed; whose booking it is, NULL: of a gang that would go first */
     struct crowd *crowds; /* borrowed; its pod sets, none where room doesn't matter */
     uint32_t crowd_count;
     struct quota_node *node;    /* its queue's */

@@ -147,7 +147,7 @@ static void find_awaited(struct scene *scene, int out, struct kept *head)
         scene->books.is_charged[g] = true;
         if (!fits_somewhere(&scene->books, head->gang, &head->choice, &head->count)) {
             scene->books.is_charged[g] = false;
-            head->is_awaited[g] = !scene->entries[i].is_guest;
+            head->is_awaited[g] = true;
         }
     }
 }
@@ -273,8 +273,8 @@ static bool fits_beside(const struct books *books, int h, int start_s, const str
     add_guest(&scene, guest, true);
     for (int i = 0; i < scene.count; i++) {
         const struct entry *entry = &scene.entries[i];
-        bool is_out = (entry->end_s != UNKNOWN_S && entry->end_s <= start_s) ||
-                      (!entry->is_guest && head->is_awaited[entry->gang]);
+        bool is_out =
+            (entry->end_s != UNKNOWN_S && entry->end_s <= start_s) || head->is_awaited[entry->gang];
         if (is_out && entry->gang != guest->gang) {
             scene.books.is_charged[entry->gang] = false;
         }
