@@ -95,6 +95,11 @@ if(NOT TALLYMAN_FUZZ)
     add_executable(handover ${handover_sources})
     target_link_libraries(handover PRIVATE tests_support tallyman_sim tallyman_kube)
     tests_register(handover property handover 200)
+    # The store kept, lost, older, torn or full beside the simulated cluster, and a day of churn.
+    file(GLOB keep_sources CONFIGURE_DEPENDS "${tests_dir}/keep/*.c")
+    add_executable(keep ${keep_sources})
+    target_link_libraries(keep PRIVATE tests_support tallyman_sim tallyman_store)
+    tests_register(keep property keep 6)
     # All orders of events at small scope: of two gangs and so many steps here, all by make test-small-scope.
     file(GLOB smallscope_sources CONFIGURE_DEPENDS "${tests_dir}/smallscope/*.c")
     add_executable(smallscope ${smallscope_sources})

@@ -353,12 +353,25 @@ void gang_job_gone(struct core *core, struct gang *gang)
     gang_pods_changed(core, gang);
 }
 
+/* What was remembered of it is of no use any more. */
+static void gang_forget(struct core *core, struct gang *gang)
+{
+    struct gang_memory memory = gang->trouble->memory;
+    bool is_remembered =
+        memory.requeue_count != 0 || memory.requeue_at_ms != 0 || memory.evictions != 0;
+    if (is_remembered && core->out != NULL) {
+        gang_put_memory(gang, (struct gang_memory){.requeue_count = 0});
+        gang_remember(core, gang);
+    }
+}
+
 void gang_free(struct core *core, struct gang *gang)
 {
     if (gang->state == GANG_RESERVED && core->is_ready) {
         preempt_let_go(core, gang, false);
     }
     admission_withdraw(core, gang);
+    gang_forget(core, gang);
     if (gang->room->check != NULL) {
         GANG_PUT(gang, room, dropped_attempt, gang->room->check->attempt);
         requests_tidy(core, gang);

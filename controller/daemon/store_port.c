@@ -65,7 +65,8 @@ static struct rc batch_take(struct store_batch *batch, enum change_kind kind, st
 {
     switch (kind) {
     case CHANGE_GANG:
-        return store_batch_put_gang(batch, key, record->bytes, err);
+        return str_is_set(record->bytes) ? store_batch_put_gang(batch, key, record->bytes, err)
+                                         : store_batch_delete_gang(batch, key, err);
     case CHANGE_LEDGER:
         return store_batch_add_ledger(batch, record, err);
     case CHANGE_JOURNAL:
@@ -98,6 +99,11 @@ void store_port_persist(void *ctx, struct str gang_uid, const struct gang_memory
 {
     struct daemon *daemon = ctx;
     if (daemon->store == NULL) {
+        return;
+    }
+    if (memory->requeue_count == 0 && memory->requeue_at_ms == 0 && memory->evictions == 0) {
+        struct store_record nothing = {.bytes = STR_NONE};
+        (void)add_change(daemon, CHANGE_GANG, gang_uid, &nothing);
         return;
     }
     struct json_writer *writer = json_writer_new();

@@ -176,6 +176,22 @@ static void port_on_refused(void *ctx, const struct event *event, const struct e
     }
 }
 
+static void port_persist(void *ctx, struct str gang_uid, const struct gang_memory *memory)
+{
+    struct sim *sim = ctx;
+    if (sim->options.persist != NULL) {
+        sim->options.persist(sim->options.ctx, gang_uid, memory);
+    }
+}
+
+static void port_ledger(void *ctx, const struct effect *effect)
+{
+    struct sim *sim = ctx;
+    if (sim->options.ledger != NULL) {
+        sim->options.ledger(sim->options.ctx, effect);
+    }
+}
+
 /* -- its life
  * -------------------------------------------------------------------------------------- */
 
@@ -186,6 +202,8 @@ void controller_start(struct sim *sim)
                                  .now_ms = port_now_ms,
                                  .wake_at = port_wake_at,
                                  .write = port_write,
+                                 .persist = port_persist,
+                                 .ledger = port_ledger,
                                  .on_event = port_on_event,
                                  .on_effects = port_on_effects,
                                  .on_refused = port_on_refused};

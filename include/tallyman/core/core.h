@@ -113,7 +113,8 @@ struct event_note {
     struct str text;
 };
 
-/* Soft state of a gang, kept by the store and carried by its Admission too. */
+/* Soft state of a gang, kept by the store and carried by its Admission too. All zero: there is
+ * nothing to keep, and when the gang is gone this is told once. */
 struct gang_memory {
     int64_t requeue_count;
     int64_t requeue_at_ms; /* 0: none */

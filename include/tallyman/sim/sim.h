@@ -101,6 +101,9 @@ struct sim_options {
     void (*on_event)(void *ctx, const struct event *event);
     void (*on_effects)(void *ctx, const struct event *event, const struct effects *effects);
     void (*on_refused)(void *ctx, const struct event *event, const struct err *err);
+    /* What a store would keep; see driver.h. */
+    void (*persist)(void *ctx, struct str gang_uid, const struct gang_memory *memory);
+    void (*ledger)(void *ctx, const struct effect *effect);
 };
 
 /* `options` is copied. Owned; sim_free(). */
