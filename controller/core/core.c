@@ -368,13 +368,21 @@ struct rc core_step(struct core *core, const struct event *event, struct effects
     core->out = ret_effects;
     struct rc rc = take_in(core, event, err);
     if (core->is_ready && !event->more_follow) {
-        fire_timers(core);
-        decide(core);
-        tell_go_on(core);
-        queue_tick(core);
+        bool goes_on =
+            core->is_cut && event->kind == EVENT_TICK && next_wake_ms(core) > core->now_ms;
+        if (!goes_on) {
+            fire_timers(core);
+        }
+        decide(core, goes_on);
+        if (!core->is_cut) {
+            tell_go_on(core);
+            queue_tick(core);
+        }
     }
     remember_effects(core);
-    ret_effects->wake_at_ms = core->is_ready ? next_wake_ms(core) : INT64_MAX;
+    ret_effects->wake_at_ms = !core->is_ready ? INT64_MAX
+                              : core->is_cut  ? core->now_ms
+                                              : next_wake_ms(core);
     core->out = NULL;
     return rc;
 }

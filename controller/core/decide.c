@@ -140,29 +140,52 @@ static bool finish_at_once(struct core *core)
     return true;
 }
 
-void decide(struct core *core)
+/* Whether this step has let enough gangs go, and there may be more. */
+static bool is_enough(const struct core *core)
 {
-    quota_relink(core);
-    preempt_settle(core);
-    preempt_finish_ready(core);
-    checks_finish_ready(core);
-    core->is_passing = true;
-    preempt_wake(core);
-    do {
-        core->pass++; /* who is woken at the end of a round is judged anew */
-        struct shape *shape;
-        while ((shape = order_next(core)) != NULL) {
-            struct queue_state *queue = shape->queue;
-            ready_remove(core, shape);
-            arena_reset(&core->scratch);
-            if (shape_is_still_short(shape)) {
-                trace_look(core, shape->first, LOOK_SHORT, &shape->verdict);
-                waits_link(shape);
-            } else {
-                take_next(core, shape);
-            }
-            waits_go_on(core, queue);
+    uint32_t limit = core->options.admissions_per_step;
+    return limit > 0 && core->cost.gangs_admitted >= limit && core->active_roots != NULL;
+}
+
+/* False: the pass is cut; those that are ready stay so. */
+static bool judge_ready(struct core *core)
+{
+    struct shape *shape;
+    while ((shape = order_next(core)) != NULL) {
+        struct queue_state *queue = shape->queue;
+        ready_remove(core, shape);
+        arena_reset(&core->scratch);
+        if (shape_is_still_short(shape)) {
+            trace_look(core, shape->first, LOOK_SHORT, &shape->verdict);
+            waits_link(shape);
+        } else {
+            take_next(core, shape);
         }
-    } while (bookings_settle(core) || finish_at_once(core) || preempt_wake_for_growth(core));
+        waits_go_on(core, queue);
+        if (is_enough(core)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void decide(struct core *core, bool goes_on)
+{
+    if (!goes_on) {
+        quota_relink(core);
+        preempt_settle(core);
+        preempt_finish_ready(core);
+        checks_finish_ready(core);
+    }
+    core->is_passing = true;
+    if (!goes_on) {
+        preempt_wake(core);
+    }
+    do {
+        core->pass += goes_on ? 0 : 1; /* who is woken at the end of a round is judged anew */
+        goes_on = false;
+        core->is_cut = !judge_ready(core);
+    } while (!core->is_cut &&
+             (bookings_settle(core) || finish_at_once(core) || preempt_wake_for_growth(core)));
     core->is_passing = false;
 }

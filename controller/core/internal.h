@@ -402,7 +402,7 @@ bool evaluate_ask(struct core *core, struct shape *shape, uint32_t combination,
 /* -- decide.c --------------------------------------------------------------------------------- */
 
 /* The pass: takes the next gang by order until no shape is ready. */
-void decide(struct core *core);
+void decide(struct core *core, bool goes_on); /* with the cut pass: nothing is new since then */
 
 /* -- gang.c: one gang's life ------------------------------------------------------------------ */
 

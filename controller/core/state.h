@@ -444,7 +444,7 @@ struct core {
     struct kept_what_if *kept_what_if; /* owned; whatif.h; NULL: nothing was ever kept */
     uint64_t pass;                     /* counts the decision passes */
     struct bookings *bookings;         /* owned; never NULL */
-    bool is_passing;                   /* one is on */
+    bool is_passing, is_cut;           /* one is on; the last isn't at its end: core_options */
     uint64_t order_round, reach_uses, node_changes; /* counters */
     struct core_cost cost;
     struct core_drift drift;

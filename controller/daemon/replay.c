@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "plan.h"
+#include "tallyman/base/limits.h"
 #include "tallyman/base/time_text.h"
 
 static const char usage[] =
@@ -85,7 +86,8 @@ static void take_start(struct replay *replay, const struct journal_line *line)
     end_of_part(replay);
     forget(replay);
     replay->cut_line = 0;
-    struct core_options options = {.traces = replay->traces};
+    struct core_options options = {.traces = replay->traces,
+                                   .admissions_per_step = ADMISSIONS_PER_STEP};
     replay->core = core_new(&options);
     replay->now_ms = line->started_ms;
     if (replay->traces) {

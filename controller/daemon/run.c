@@ -351,7 +351,8 @@ static int daemon_run(const struct daemon_options *options)
     daemon.log = telemetry_log(options->log_level);
     uv_loop_init(&daemon.loop);
     init_handles(&daemon);
-    struct core_options core_options = {.gives_advice = true};
+    struct core_options core_options = {.gives_advice = true,
+                                        .admissions_per_step = ADMISSIONS_PER_STEP};
     daemon.core = core_new(&core_options);
     struct driver_ports ports = {.ctx = &daemon,
                                  .now_ms = daemon_now_ms,

@@ -1,5 +1,6 @@
 /* What is looked up in an index (nodes by what is free on them, the ranking of the queues, who
- * waits for what) is what looking at everything finds: the same events lead to the same trace. */
+ * waits for what) is what looking at everything finds: the same events lead to the same trace. So
+ * do passes that are cut after each admission. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -156,16 +157,33 @@ static void same_deeds(const char *indexed, const char *plain)
         struct str line_a = next_deed(&a);
         struct str line_b = next_deed(&b);
         if (!str_eq(line_a, line_b)) {
-            (void)fprintf(stderr, "indexed: " STR_FMT "\nplain:   " STR_FMT "\n", STR_ARG(line_a),
+            (void)fprintf(stderr, "indexed: " STR_FMT "\nother:   " STR_FMT "\n", STR_ARG(line_a),
                           STR_ARG(line_b));
             fail();
         }
     }
 }
 
-static struct scenario *run_tree(const struct op *ops, uint32_t count, uint64_t seed, bool is_plain)
+/* How the core goes about it. */
+struct manner {
+    bool is_plain;
+    uint32_t admissions_per_step;
+};
+
+static const struct manner indexed_at_once = {.is_plain = false};
+static const struct manner plainly = {.is_plain = true};
+static const struct manner one_by_one = {.admissions_per_step = 1};
+
+static void behave(const struct manner *manner)
 {
-    scenarios_are_plain(is_plain);
+    scenarios_are_plain(manner->is_plain);
+    scenarios_are_cut(manner->admissions_per_step);
+}
+
+static struct scenario *run_tree(const struct op *ops, uint32_t count, uint64_t seed,
+                                 const struct manner *manner)
+{
+    behave(manner);
     struct scenario *s = scenario_new();
     uint64_t random = seed;
     given_tree(s, &random, seed % 2 == 0);
@@ -180,16 +198,19 @@ static struct scenario *run_tree(const struct op *ops, uint32_t count, uint64_t 
 
 static void ranks_as_plainly(const struct op *ops, uint32_t count, uint64_t seed)
 {
-    struct scenario *indexed = run_tree(ops, count, seed, false);
-    struct scenario *plain = run_tree(ops, count, seed, true);
+    struct scenario *indexed = run_tree(ops, count, seed, &indexed_at_once);
+    struct scenario *plain = run_tree(ops, count, seed, &plainly);
+    struct scenario *cut = run_tree(ops, count, seed, &one_by_one);
     same_deeds(trace_text(indexed), trace_text(plain));
+    same_deeds(trace_text(indexed), trace_text(cut));
     scenario_free(indexed);
     scenario_free(plain);
+    scenario_free(cut);
 }
 
-static struct scenario *run_world(const struct op *ops, uint32_t count, bool is_plain)
+static struct scenario *run_world(const struct op *ops, uint32_t count, const struct manner *manner)
 {
-    scenarios_are_plain(is_plain);
+    behave(manner);
     struct scenario *s = scenario_new();
     world_given(s);
     for (uint32_t i = 0; i < count; i++) {
@@ -201,11 +222,14 @@ static struct scenario *run_world(const struct op *ops, uint32_t count, bool is_
 static void fits_as_plainly(const struct op *ops, uint32_t count, uint64_t seed)
 {
     (void)seed;
-    struct scenario *indexed = run_world(ops, count, false);
-    struct scenario *plain = run_world(ops, count, true);
+    struct scenario *indexed = run_world(ops, count, &indexed_at_once);
+    struct scenario *plain = run_world(ops, count, &plainly);
+    struct scenario *cut = run_world(ops, count, &one_by_one);
     same_deeds(trace_text(indexed), trace_text(plain));
+    same_deeds(trace_text(indexed), trace_text(cut));
     scenario_free(indexed);
     scenario_free(plain);
+    scenario_free(cut);
 }
 
 int main(void)

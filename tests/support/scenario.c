@@ -125,7 +125,7 @@ static void queue_effects(struct scenario *s, const struct effects *effects)
     }
 }
 
-void step(struct scenario *s, struct event *event)
+static void step_core(struct scenario *s, struct event *event)
 {
     event->now_ms = s->now_ms;
     struct effects effects = {.arena = &s->arena};
@@ -147,6 +147,15 @@ void step(struct scenario *s, struct event *event)
         core_assert_consistent(s->core);
     }
     queue_effects(s, &effects);
+}
+
+void step(struct scenario *s, struct event *event)
+{
+    step_core(s, event);
+    while (s->wake_ms <= s->now_ms && scenarios_cut_at() > 0) {
+        struct event tick = {.kind = EVENT_TICK};
+        step_core(s, &tick); /* the rest of the pass */
+    }
     drain(s);
 }
 

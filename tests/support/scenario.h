@@ -27,6 +27,9 @@ struct scenario;
 struct scenario *scenario_new(void);
 /* The core of those made from now on looks nothing up in an index (core_options.is_plain). */
 void scenarios_are_plain(bool is_plain);
+/* Those made from now on let no more gangs go in a step (core_options.admissions_per_step), and go
+ * on with the pass at once. 0: all. */
+void scenarios_are_cut(uint32_t admissions_per_step);
 void scenario_free(struct scenario *s);
 /* For cmocka_unit_test_setup_teardown(). */
 int scenario_setup(void **state);

@@ -79,6 +79,7 @@ void entry_touch(struct scenario *s, struct entry *entry); /* a new resourceVers
 void tell(struct scenario *s, struct entry *entry);
 void tell_gone(struct scenario *s, struct entry *entry);
 void step(struct scenario *s, struct event *event);
+uint32_t scenarios_cut_at(void); /* see scenarios_are_cut() */
 
 void set_queue_label(struct scenario *s, struct job *job, const struct job_patch *patch);
 void map_set(struct scenario *s, struct string_map *map, struct str key, struct str value);

@@ -50,9 +50,22 @@ void scenarios_are_plain(bool is_plain)
     are_plain = is_plain;
 }
 
+static uint32_t cut_at;
+
+void scenarios_are_cut(uint32_t admissions_per_step)
+{
+    cut_at = admissions_per_step;
+}
+
+uint32_t scenarios_cut_at(void)
+{
+    return cut_at;
+}
+
 static void begin_core(struct scenario *s)
 {
-    struct core_options options = {.gives_advice = true, .is_plain = are_plain};
+    struct core_options options = {
+        .gives_advice = true, .is_plain = are_plain, .admissions_per_step = cut_at};
     s->core = core_new(&options);
     s->queue_first = NULL;
     s->queue_last = &s->queue_first;

@@ -66,6 +66,8 @@
 #define CLAIM_CONSTRAINTS_MAX    32    /* Kubernetes: constraints of a claim */
 #define GANG_PODS_MAX            100000
 #define EXACT_FIT_NODES_MAX      16 /* brute force up to here, the heuristic beyond */
+/* Gangs that the controller lets go in one step; see core_options. */
+#define ADMISSIONS_PER_STEP 8
 /* Gangs that one step tells of a new reason; the others are told by the steps that follow. */
 #define TELL_GANGS_PER_STEP            128
 #define POSITION_EXACT_MAX             100

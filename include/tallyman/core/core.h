@@ -166,6 +166,10 @@ struct core_options {
     bool is_terse;
     bool gives_advice; /* Admissions tell changes that would start a gang: where people read them */
     bool traces;       /* core_last_looks() tells what a step looked at */
+    /* A step that has let so many gangs go leaves the others of its pass to the next one, which it
+     * wants at once: a large release doesn't hold up what comes in meanwhile. If that next step is
+     * a tick, the decisions are those of one pass. 0: no limit. */
+    uint32_t admissions_per_step;
 };
 
 /* Owned; core_free(). */

@@ -12,6 +12,8 @@ enum timed {
     TIMED_RELEASE,
     TIMED_START,
     TIMED_HEARTBEAT,
+    TIMED_REST,
+    TIMED_RELEASE_WHOLE,
     TIMED_TICK,
     TIMED_OTHER,
     TIMED_DECODE,
@@ -30,6 +32,7 @@ struct cluster_options {
     bool is_fair;
     bool is_quota_only;
     bool preempts;
+    uint32_t admissions_per_step; /* of the core; 0: no limit */
 };
 
 struct cluster;

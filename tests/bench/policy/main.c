@@ -12,6 +12,7 @@
 #include "policy/cluster.h"
 #include "policy/sections.h"
 
+#include "tallyman/base/limits.h"
 #include "tallyman/base/str.h"
 
 static int64_t cycles = 400;
@@ -41,18 +42,23 @@ static void run_cycles(struct cluster *cluster)
     }
 }
 
-static const char *const timed_names[TIMED_COUNT] = {"a Job comes",
-                                                     "a gang ends, step by step",
-                                                     "a gang starts, step by step",
-                                                     "a node's heartbeat",
-                                                     "time goes on",
-                                                     "answers to writes",
-                                                     "an object is decoded"};
+static const char *const timed_names[TIMED_COUNT] = {
+    [TIMED_ARRIVAL] = "a Job comes",
+    [TIMED_RELEASE] = "a gang ends, step by step",
+    [TIMED_START] = "a gang starts, step by step",
+    [TIMED_HEARTBEAT] = "a node's heartbeat",
+    [TIMED_REST] = "the rest of the pass when one ends, by tick",
+    [TIMED_RELEASE_WHOLE] = "a gang ends: until all has been decided",
+    [TIMED_TICK] = "time goes on",
+    [TIMED_OTHER] = "answers to writes",
+    [TIMED_DECODE] = "an object is decoded",
+};
 
 static void print_series(struct cluster *cluster, const char *target)
 {
     for (int i = 0; i < TIMED_COUNT; i++) {
-        table_series(timed_names[i], i >= TIMED_OTHER ? "" : target,
+        bool is_target = i < TIMED_OTHER && i != TIMED_RELEASE_WHOLE;
+        table_series(timed_names[i], is_target ? target : "",
                      cluster_series(cluster, (enum timed)i));
     }
 }
@@ -67,7 +73,8 @@ static struct cluster *crowded(uint32_t pending, uint32_t quota, uint32_t kinds,
                                       .queues = 1000,
                                       .quota = quota,
                                       .kinds = kinds,
-                                      .is_fair = is_fair};
+                                      .is_fair = is_fair,
+                                      .admissions_per_step = ADMISSIONS_PER_STEP};
     size_t before = heap_used_bytes();
     struct cluster *cluster = cluster_new(&options);
     cluster_fill(cluster, 4, 8);

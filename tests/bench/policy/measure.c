@@ -62,10 +62,16 @@ void meter_start(void)
     started_ns = now_ns();
 }
 
-void meter_stop(struct series *series)
+uint64_t meter_stop(struct series *series)
 {
     uint64_t ns = now_ns() - started_ns;
     series->instructions += instructions_now() - started_instructions;
+    series_add(series, ns);
+    return ns;
+}
+
+void series_add(struct series *series, uint64_t ns)
+{
     series->ns = mem_grow(series->ns, series->count, &series->capacity, sizeof(*series->ns));
     series->ns[series->count++] = ns;
     series->total_ns += ns;

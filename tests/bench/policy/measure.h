@@ -18,7 +18,8 @@ struct series {
 /* Whether the processor's instruction counter may be read here. */
 bool meter_open(void);
 void meter_start(void);
-void meter_stop(struct series *series);
+uint64_t meter_stop(struct series *series); /* ns */
+void series_add(struct series *series, uint64_t ns);
 void meter_close(void);
 
 void series_clear(struct series *series); /* keeps the memory */
