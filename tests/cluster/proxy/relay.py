@@ -4,11 +4,13 @@ of a watch. It runs on a loop in a thread of its own; tests change the rules fro
 import asyncio
 import contextlib
 import json
+import logging
 import ssl
 import threading
 
 from .requests import Request
 
+logging.getLogger("asyncio").setLevel(logging.CRITICAL)   # connections end here in every way
 BUFFER_BYTES = 32 << 20
 CONNECT_ATTEMPTS = 2
 
