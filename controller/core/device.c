@@ -64,6 +64,7 @@ static void device_free(struct core *core, struct device_state *device)
         core->device_slot_hint = device->slot;
     }
     core->roaming_devices -= node == NULL ? 1 : 0;
+    core->is_roaming_stale = core->is_roaming_stale || node == NULL;
     str_drop(&device->key);
     mem_free(device->counters);
     mem_free(device->shares);
@@ -150,6 +151,7 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
         node_touch_object(core, device->node);
     } else {
         core->roaming_devices++;
+        core->is_roaming_stale = true;
     }
     device_note_spread(device);
     struct used_device *used = table_find(&core->used_devices, key);
@@ -343,4 +345,5 @@ void devices_free(struct core *core)
     }
     table_deinit(&core->devices_by_key);
     mem_free(core->devices);
+    mem_free(core->roaming);
 }

@@ -254,9 +254,13 @@ bool demand_has_new_claims(const struct pod_demand *demand);
 /* Walks the devices that the node sees: its own, then (unless the plan stays local) those bound to
  * no node. */
 struct device_walk {
+    const struct core *core;
     const struct node_state *node;
     struct device_state *own;
-    struct device_state *roaming;
+    uint32_t roaming; /* index of the next in core.roaming */
+    uint32_t roaming_end;
+    const struct resource_slice *slice; /* the last one asked about, and whether it is seen */
+    bool is_slice_seen;
 };
 
 struct device_walk device_walk_start(struct core *core, const struct node_state *node);

@@ -7,6 +7,8 @@
 #include "shadow.h"
 #include "topology.h"
 
+#include "tallyman/base/alloc.h"
+
 static bool has_flavor_labels(const struct pod_demand *demand, const struct node_state *node)
 {
     for (uint32_t i = 0; i < demand->flavor_count; i++) {
@@ -147,11 +149,44 @@ bool device_is_visible(const struct device_state *device, const struct node_stat
            node_selector_matches(selector, &node->object->meta.labels, node->name);
 }
 
+/* Those that no node owns, in the order of all. */
+static void list_roaming(struct core *core)
+{
+    core->is_roaming_stale = false;
+    core->roaming_count = 0;
+    struct device_state *device;
+    RB_FOREACH (device, device_tree, &core->device_order) {
+        if (device->node == NULL) {
+            core->roaming = mem_grow(core->roaming, core->roaming_count, &core->roaming_capacity,
+                                     sizeof(struct device_state *));
+            core->roaming[core->roaming_count++] = device;
+        }
+    }
+}
+
 struct device_walk device_walk_start(struct core *core, const struct node_state *node)
 {
-    bool is_own_only = core->roaming_devices == 0 || core->plan_stays_local;
-    struct device_state *roaming = is_own_only ? NULL : RB_MIN(device_tree, &core->device_order);
-    return (struct device_walk){.node = node, .own = node->devices, .roaming = roaming};
+    if (core->is_roaming_stale) {
+        list_roaming(core);
+    }
+    return (struct device_walk){.core = core,
+                                .node = node,
+                                .own = node->devices,
+                                .roaming_end = core->plan_stays_local ? 0 : core->roaming_count};
+}
+
+/* All devices of a slice are seen from the same nodes, unless each says for itself. */
+static bool walk_sees(struct device_walk *walk, const struct device_state *device)
+{
+    const struct opt_bool *each = &device->slice->spec.per_device_node_selection;
+    if (each->is_set && each->value) {
+        return device_is_visible(device, walk->node);
+    }
+    if (walk->slice != device->slice) {
+        walk->slice = device->slice;
+        walk->is_slice_seen = device_is_visible(device, walk->node);
+    }
+    return walk->is_slice_seen;
 }
 
 struct device_state *device_walk_next(struct device_walk *walk)
@@ -161,10 +196,9 @@ struct device_state *device_walk_next(struct device_walk *walk)
         walk->own = device->next_on_node;
         return device;
     }
-    while (walk->roaming != NULL) {
-        struct device_state *device = walk->roaming;
-        walk->roaming = RB_NEXT(device_tree, NULL, device);
-        if (device->node == NULL && device_is_visible(device, walk->node)) {
+    while (walk->roaming < walk->roaming_end) {
+        struct device_state *device = walk->core->roaming[walk->roaming++];
+        if (walk_sees(walk, device)) {
             return device;
         }
     }

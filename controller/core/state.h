@@ -375,8 +375,11 @@ struct core {
     struct device_state **devices;   /* by slot; NULL: free slot */
     uint32_t device_slots;
     uint32_t device_capacity;
-    uint32_t device_slot_hint; /* no free slot below it */
-    uint32_t doubtful_pools;   /* that list a card and its parts without counters */
+    uint32_t device_slot_hint;     /* no free slot below it */
+    uint32_t doubtful_pools;       /* that list a card and its parts without counters */
+    struct device_state **roaming; /* owned; those, by key; valid unless is_roaming_stale */
+    uint32_t roaming_count, roaming_capacity;
+    bool is_roaming_stale;
     uint32_t roaming_devices;  /* devices that aren't bound to one node */
     struct table used_devices; /* of used_device */
     struct table claims;       /* of claim_state */
