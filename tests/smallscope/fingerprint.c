@@ -236,7 +236,8 @@ static void mix_core(uint64_t *hash, const struct small_world *world)
     }
     mix(hash, sum);
     mix(hash, core->has_freed | core->has_room_changed << 1 | core->has_grown << 2 |
-                  core->is_tree_stale << 3 | core->has_freed_victim << 4);
+                  core->is_tree_stale << 3 | core->has_freed_victim << 4 |
+                  core->has_freed_quota << 5 | core->has_unsettled << 6);
     mix(hash, core->reserved.count);
     mix(hash, (uint64_t)core->next_ghost_check_ms);
 }
