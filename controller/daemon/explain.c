@@ -19,7 +19,7 @@
 
 static const char usage[] =
     "usage: tallyman explain JOB [-n NAMESPACE] [--kubeconfig FILE] [--context NAME]\n"
-    "       tallyman explain JOB -f FILE|DIR [-f ...] [--now TIME]\n"
+    "       tallyman explain JOB -f FILE|DIR [-f ...] [--admitted JOB=FLAVOR] [--now TIME]\n"
     "\n"
     "Says why a Job waits, what would start it, who is in the way, and what it waited for before;\n"
     "after its admission how far it is. Live it reads the Job's Admission (and its pods, where "
@@ -32,6 +32,8 @@ static const char usage[] =
     "      --kubeconfig FILE  default: $KUBECONFIG, the pod's service account, ~/.kube/config\n"
     "      --context NAME     a context of it (default: the current one)\n"
     "  -f, --filename FILE    manifests: a file, a directory, or - for standard input\n"
+    "      --admitted JOB=FLAVOR  with -f: the Job counts as admitted there, as for `tallyman "
+    "plan`\n"
     "      --now TIME         the time that is counted from, RFC 3339 (default: the clock)\n"
     "  -o, --output FORMAT    text (default), json or yaml\n"
     "\n"
@@ -65,6 +67,13 @@ static int take_option(int option, struct explain_options *options)
                        optarg, SOURCE_FILES_MAX);
         }
         source->files[source->file_count++] = optarg;
+        return 0;
+    case 'a':
+        if (source->admitted_count == SOURCE_ADMITTED_MAX) {
+            return say(2, "--admitted %s is one too many; %d are taken", optarg,
+                       SOURCE_ADMITTED_MAX);
+        }
+        source->admitted[source->admitted_count++] = optarg;
         return 0;
     case 'k':
         source->session.kubeconfig = str_from_c(optarg);
@@ -117,11 +126,15 @@ static int take_name(struct explain_options *options, const char *text)
 
 static int parse_options(int argc, char **argv, struct explain_options *options)
 {
-    static const struct option longs[] = {
-        {"filename", required_argument, NULL, 'f'}, {"kubeconfig", required_argument, NULL, 'k'},
-        {"context", required_argument, NULL, 'c'},  {"namespace", required_argument, NULL, 'n'},
-        {"now", required_argument, NULL, 't'},      {"output", required_argument, NULL, 'o'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"filename", required_argument, NULL, 'f'},
+                                          {"kubeconfig", required_argument, NULL, 'k'},
+                                          {"context", required_argument, NULL, 'c'},
+                                          {"namespace", required_argument, NULL, 'n'},
+                                          {"now", required_argument, NULL, 't'},
+                                          {"output", required_argument, NULL, 'o'},
+                                          {"admitted", required_argument, NULL, 'a'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     static char name[] = "tallyman explain"; /* in front of what getopt says */
     argv[0] = name;
     optind = 1;
@@ -134,6 +147,9 @@ static int parse_options(int argc, char **argv, struct explain_options *options)
     }
     if (optind == argc) {
         return say(2, "which Job? Give its name: tallyman explain JOB -n NAMESPACE");
+    }
+    if (options->source.admitted_count > 0 && options->source.file_count == 0) {
+        return say(2, "--admitted is about Jobs of manifests; give them with -f");
     }
     int status = take_name(options, argv[optind]);
     if (status == 0 && optind + 1 < argc) {

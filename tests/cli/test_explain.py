@@ -195,6 +195,13 @@ def test_from_manifests_a_start_is_told(bench):
     given(bench, "a").expect(0, "quay/a would start now: 3 pods on flavor default")
 
 
+def test_from_manifests_another_may_count_as_admitted(bench):
+    alone = [each for each in CLUSTER if each["metadata"]["name"] != "c"]
+    given(bench, "b", "--admitted", "a=default", objects=alone).expect(0, "quay/b waits", "in the way  a: ")
+    given(bench, "b", "--admitted", "a").expect(2, "NAME=FLAVOR")
+    bench.run("explain", "b", "--admitted", "a=default").expect(2, "--admitted", "-f")
+
+
 def test_from_manifests_the_same_name_twice_wants_a_namespace(bench):
     twice = CLUSTER + [job("b", "crane", namespace="yard")]
     given(bench, "b", objects=twice).expect(2, "quay", "yard", "-n")
