@@ -82,6 +82,12 @@ static enum sim_fault fault(void *ctx, const struct driver_write *write)
     struct vopr *v = ctx;
     bool is_patch = write->effect->kind == EFFECT_PATCH_JOB;
     count_write(v);
+    for (uint32_t i = 0; i < VOPR_JOBS && is_patch; i++) {
+        if (write->effect->patch.purpose == PATCH_ADMIT &&
+            str_eq(write->effect->name, job_name(i))) {
+            v->starting_ms[i] = sim_now_ms(v->sim) + 1;
+        }
+    }
     printf("[%lld] > write %d.%d " STR_FMT "\n", (long long)sim_now_ms(v->sim),
            (int)write->effect->kind, is_patch ? (int)write->effect->patch.purpose : 0,
            STR_ARG(write->effect->name));
@@ -205,9 +211,11 @@ static void do_job_op(struct vopr *v, const struct op *op)
         (void)sim_job_scale(v->sim, space, name, 1 + op->b % 4);
         break;
     case OP_HOLD:
+        v->class_changed_ms = sim_now_ms(v->sim);
         (void)sim_job_annotate(v->sim, space, name, STR("tallyman.dev/hold"), STR("true"));
         break;
     case OP_LIFT:
+        v->class_changed_ms = sim_now_ms(v->sim);
         (void)sim_job_annotate(v->sim, space, name, STR("tallyman.dev/hold"), STR_NONE);
         break;
     default:
@@ -357,6 +365,7 @@ static void heal(struct vopr *v)
     }
     /* After the controller has seen who was suspended by hand: that is held, too. */
     pass_time(v, 60000);
+    v->class_changed_ms = sim_now_ms(v->sim);
     for (uint32_t i = 0; i < VOPR_JOBS; i++) {
         (void)sim_job_annotate(v->sim, STR("default"), job_name(i), STR("tallyman.dev/hold"),
                                STR_NONE);

@@ -8,7 +8,8 @@
 #include "tallyman/api/job.h"
 
 /* So long after a fault somebody may still wait for what it has done to a write. */
-#define CALM_MS (3 * 60000)
+#define STARTING_MS 1000 /* a write's way */
+#define CALM_MS     (3 * 60000)
 /* Writes may be lost one after the other, and the controller be killed in between. */
 #define LASTING_MS (20 * 60000)
 
@@ -65,8 +66,11 @@ static bool is_calm(const struct vopr *v)
 static const struct vopr_shape *waiting_shape(const struct vopr *v, uint32_t number)
 {
     const struct job *job = sim_find(v->sim, KIND_JOB, STR("default"), job_name(number));
-    bool is_waiting = job != NULL && !v->is_scaled[number] && job->spec.suspend.value &&
-                      vopr_admitted_count(job) < 0 &&
+    /* The writes of two that start at once may overtake each other. */
+    bool is_starting =
+        v->starting_ms[number] > 0 && sim_now_ms(v->sim) - v->starting_ms[number] < STARTING_MS;
+    bool is_waiting = job != NULL && !v->is_scaled[number] && !is_starting &&
+                      job->spec.suspend.value && vopr_admitted_count(job) < 0 &&
                       sim_now_ms(v->sim) - made_ms(v, job->meta.uid) > SEEN_MS;
     return is_waiting && waits_for_room(v, number) ? cluster_shape(v, job->meta.uid) : NULL;
 }
@@ -103,6 +107,11 @@ static void count_time(struct vopr *v, int64_t *since_ms, bool is_so, uint32_t n
     }
 }
 
+static bool is_short(const struct sim_job_state *state)
+{
+    return !state->is_whole && state->succeeded < state->min_count;
+}
+
 void check_duration(struct vopr *v, uint32_t number)
 {
     const struct job *job = sim_find(v->sim, KIND_JOB, STR("default"), job_name(number));
@@ -110,11 +119,12 @@ void check_duration(struct vopr *v, uint32_t number)
     bool is_there = job != NULL && sim_job_state(v->sim, STR("default"), job_name(number), &state);
     bool is_running = is_there && !state.is_suspended && !state.is_finished;
     int64_t count = is_running ? vopr_admitted_count(job) : -1;
+    bool is_admitted = is_running && count >= 0;
+    /* Scaled below its min-count it is invalid, and what it has is let be. */
+    bool is_broken = is_admitted && !v->is_scaled[number] && is_short(&state);
+    bool is_oversized = is_admitted && v->is_scaled[number] && job->status.active.value > count;
     count_time(v, &v->loose_ms[number], is_running && count < 0, number, "runs without a record");
-    count_time(v, &v->broken_ms[number],
-               is_running && count >= 0 && !state.is_whole && state.succeeded < state.min_count,
-               number, "is admitted and not whole");
-    count_time(v, &v->oversized_ms[number],
-               is_running && count >= 0 && v->is_scaled[number] && job->status.active.value > count,
-               number, "has more pods than it was admitted with");
+    count_time(v, &v->broken_ms[number], is_broken, number, "is admitted and not whole");
+    count_time(v, &v->oversized_ms[number], is_oversized, number,
+               "has more pods than it was admitted with");
 }

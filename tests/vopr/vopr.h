@@ -55,13 +55,14 @@ struct vopr {
     /* the highest that a queue's quota was since `quota_since_ms`: a change is seen late */
     int64_t quota_seen[VOPR_QUEUES][RESOURCE_COUNT];
     int64_t quota_changed_ms;
-    int64_t room_changed_ms; /* nodes, devices, or pods that aren't the controller's doing */
-    int64_t fault_ms;        /* the last that struck */
-    int64_t class_changed_ms;
-    int64_t high_value;              /* of the PriorityClass */
-    uint32_t devices[VOPR_NODES];    /* that its slice lists */
-    int64_t loose_ms[VOPR_JOBS];     /* since when it runs without a record; 0: it doesn't */
-    int64_t broken_ms[VOPR_JOBS];    /* since when it is admitted and not whole; 0: it isn't */
+    int64_t room_changed_ms;        /* nodes, devices, or pods that aren't the controller's doing */
+    int64_t fault_ms;               /* the last that struck */
+    int64_t class_changed_ms;       /* or a hold: who is before whom */
+    int64_t high_value;             /* of the PriorityClass */
+    uint32_t devices[VOPR_NODES];   /* that its slice lists */
+    int64_t starting_ms[VOPR_JOBS]; /* when a write that starts it was sent last */
+    int64_t loose_ms[VOPR_JOBS];    /* since when it runs without a record; 0: it doesn't */
+    int64_t broken_ms[VOPR_JOBS];   /* since when it is admitted and not whole; 0: it isn't */
     int64_t oversized_ms[VOPR_JOBS]; /* since when it has more pods than it was admitted with */
     struct vopr_made made[VOPR_MADE];
     uint32_t made_count;
