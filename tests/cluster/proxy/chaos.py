@@ -20,6 +20,7 @@ SAMPLE_S = 2.0
 GROWTH_MAX = 1.25          # of memory, from a life's first steady minute to its end
 GROWTH_FREE_BYTES = 8e6
 STEADY_S = 60
+STUCK_S = 60
 LASTS_S = (0.5, 4.0)       # a fault
 PAUSE_S = (1.0, 4.0)       # between two
 DIRECT_FACTOR = 30         # a start may take so many writes' time more on a machine that is busy
@@ -221,8 +222,19 @@ class Chaos:
             assert load.error is None, load.error
         load.is_stopping = memory.is_stopping = True
         load.join()
-        self.bench.wait_finished(timeout_s=300)
+        self._drain()
         self._judge(load, memory)
+
+    def _drain(self):
+        """Until everybody has had its run; it may take its time, as long as it goes on."""
+        done, since = -1, time.monotonic()
+        while done < len(self.bench.expected):
+            now = len(self.bench.expected & self.bench.finished())
+            if now > done:
+                done, since = now, time.monotonic()
+            assert time.monotonic() - since < STUCK_S, (
+                f"{len(self.bench.expected) - done} Jobs left, and none ended for {STUCK_S} s")
+            time.sleep(1)
 
     def _judge(self, load, memory):
         self.bench.course.close()
