@@ -235,9 +235,12 @@ static void mix_core(uint64_t *hash, const struct small_world *world)
         sum += hash_pod(pod);
     }
     mix(hash, sum);
-    mix(hash, core->has_freed | core->has_room_changed << 1 | core->has_grown << 2 |
-                  core->is_tree_stale << 3 | core->has_freed_victim << 4 |
-                  core->has_freed_quota << 5 | core->has_unsettled << 6);
+    const bool flags[] = {core->has_freed,     core->has_room_changed, core->has_grown,
+                          core->is_tree_stale, core->has_freed_victim, core->has_freed_quota,
+                          core->has_unsettled};
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        mix(hash, flags[i]);
+    }
     mix(hash, core->reserved.count);
     mix(hash, (uint64_t)core->next_ghost_check_ms);
 }
