@@ -17,8 +17,9 @@ BIN       := $(BUILD_DIR)/rel/tallyman
 SOURCES    = $(shell find api controller include tests -name '*.[ch]')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-nightly test-model \
-        test-scheduler test-torture test-faults test-chaos test-vopr test-vopr-bugs check bench format tidy coverage test-mutation fuzz reproducible sbom clean
+.PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-nightly test-model test-handover \
+        test-small-scope test-scheduler test-torture test-faults test-chaos test-vopr test-vopr-bugs check bench format \
+        tidy coverage test-mutation fuzz reproducible sbom clean
 
 # $(call cmake_build,PRESET,TARGETS): configured once, then only what changed.
 define cmake_build
@@ -102,19 +103,11 @@ test-torture: ## every allocation and system call of store and kube layer fails 
 	@$(BUILD_DIR)/asan/torture_store --all
 	@TORTURE=1 tests/wire/run --client $(BUILD_DIR)/asan/wire_client --only 'torture*'
 
-.PHONY: test-handover
 test-handover: ## a thousand hand-overs of the leader's place, simulated
 	@cmake/deps test
 	$(call cmake_build,dev,handover)
 	@$(BUILD_DIR)/dev/handover 1000 $(SEED)
 
-.PHONY: test-handover
-test-handover: ## a thousand hand-overs of the leader's place, simulated
-	@cmake/deps test
-	$(call cmake_build,dev,handover)
-	@$(BUILD_DIR)/dev/handover 1000 $(SEED)
-
-.PHONY: test-small-scope
 test-small-scope: ## the core under every order of events at small scope, each state once
 	@cmake/deps test
 	$(call cmake_build,rel,smallscope)
