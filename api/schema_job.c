@@ -15,6 +15,8 @@ static SCHEMA(scheduling_policy);
 
 static const struct field scheduling_claim_fields[] = {
     F_STRING(scheduling_claim, name, "name"),
+    F_STRING(scheduling_claim, resource_claim_name, "resourceClaimName"),
+    F_STRING(scheduling_claim, resource_claim_template_name, "resourceClaimTemplateName"),
 };
 static SCHEMA(scheduling_claim);
 

@@ -78,6 +78,11 @@ static const struct field topology_spread_constraint_fields[] = {
 };
 static SCHEMA(topology_spread_constraint);
 
+static const struct field scheduling_group_fields[] = {
+    F_STRING(scheduling_group, pod_group_name, "podGroupName"),
+};
+static SCHEMA(scheduling_group);
+
 static const struct field pod_spec_fields[] = {
     F_OBJECT_LIST(pod_spec, containers, "containers", container),
     F_OBJECT_LIST(pod_spec, init_containers, "initContainers", container),
@@ -90,6 +95,7 @@ static const struct field pod_spec_fields[] = {
                   topology_spread_constraint),
     F_OBJECT_LIST(pod_spec, resource_claims, "resourceClaims", pod_resource_claim),
     F_OBJECT_LIST(pod_spec, scheduling_gates, "schedulingGates", named_item),
+    F_OBJECT_PTR(pod_spec, scheduling_group, "schedulingGroup", scheduling_group),
     F_STRING(pod_spec, node_name, "nodeName"),
     F_STRING(pod_spec, scheduler_name, "schedulerName"),
     F_STRING(pod_spec, priority_class_name, "priorityClassName"),

@@ -95,12 +95,14 @@ static int64_t try_change(struct trial *trial, const struct pod_spec *spec,
 {
     struct core *core = trial->core;
     const struct pod_set *set = &trial->shape->sets[0];
-    struct shape_input_set only = {.name = set->name, .spec = spec, .size = *size};
+    struct shape_input_set only = {
+        .name = set->name, .spec = spec, .size = *size, .group_claims = set->group_claims};
     struct shape_input input = {.queue = trial->shape->queue,
                                 .namespace_name = trial->shape->namespace_name,
                                 .stated_runtime_ms = trial->runtime_ms,
                                 .topology_key = trial->topology_key,
                                 .is_topology_required = trial->is_topology_required,
+                                .pod_group = trial->shape->pod_group,
                                 .sets = &only,
                                 .set_count = 1};
     struct shape *changed = shape_use(core, &input);

@@ -1,6 +1,6 @@
 /* claim.c - ResourceClaims: a device is in use while an allocation names it, and each claim is
  * charged once, to the earliest-admitted gang that holds it. */
-#include "internal.h"
+#include "claim.h"
 
 #include <assert.h>
 
@@ -123,18 +123,49 @@ static void claim_count(struct core *core, const struct claim_state *claim, bool
     }
 }
 
+/* All pods of the gangs that hold the claim: a PodGroup among its consumers stands for some. */
+static void claim_settle_holders(struct core *core, const struct resource_claim *object)
+{
+    struct str key = key_join(&core->scratch, object->meta.namespace_name, object->meta.name);
+    const struct claim_hold *hold = ledger_claim_holders(core, key);
+    for (; hold != NULL; hold = hold->next_holder) {
+        for (struct pod_state *pod = gang_first_pod(hold->gang); pod != NULL;
+             pod = pod->next_in_group) {
+            pod_settle(core, pod);
+        }
+    }
+}
+
 /* Pods that wait for this claim's allocation to be counted for good. */
 static void claim_settle_pods(struct core *core, const struct resource_claim *object)
 {
     if (object == NULL) {
         return;
     }
+    bool has_group = false;
     const struct claim_consumer_list *consumers = &object->status.reserved_for;
     for (uint32_t i = 0; i < consumers->count; i++) {
         struct str uid = consumers->items[i].uid;
         struct pod_state *pod = table_find(&core->pods, uid);
         if (pod != NULL) {
             pod_settle(core, pod);
+        }
+        has_group = has_group || str_eq_c(consumers->items[i].resource, "podgroups");
+    }
+    if (has_group) {
+        claim_settle_holders(core, object);
+    }
+}
+
+void claims_start(struct core *core)
+{
+    struct gang *next;
+    for (struct gang *gang = RB_MIN(gang_holder_tree, &core->holders); gang != NULL; gang = next) {
+        next = RB_NEXT(gang_holder_tree, &core->holders, gang);
+        for (uint32_t i = 0; i < gang->reservation->claim_count; i++) {
+            const struct claim_state *claim =
+                table_find(&core->claims, gang->reservation->claims[i].key);
+            claim_settle_pods(core, claim == NULL ? NULL : claim->object);
         }
     }
 }
@@ -185,6 +216,7 @@ static void claim_replace(struct core *core, struct claim_state *claim,
     bool is_changed = was_there != (object != NULL) || was_allocated != claim_is_allocated(claim) ||
                       has_fewer_users;
     drift_claim(core, claim);
+    group_claim_changed(core, claim, old);
     if (is_changed && claim->users > 0) {
         claim_tell_shapes(core, claim);
         wake_if_promises_are_stale(core); /* a claim that comes back says what pods will take */
@@ -226,6 +258,7 @@ void claims_free(struct core *core)
         str_drop(&claim->key);
         mem_free(claim);
     }
+    group_claims_free(core);
     table_deinit(&core->claims);
     table_deinit(&core->used_devices);
 }

@@ -10,6 +10,7 @@
 #include "gang_input.h"
 #include "gate.h"
 #include "ghost.h"
+#include "claim.h"
 #include "incident.h"
 #include "stopping.h"
 #include "trace.h"
@@ -131,6 +132,7 @@ static void become_ready(struct core *core)
         gang_pods_changed(core, gang);
         gang = next;
     }
+    claims_start(core);
     drift_start(core);
     checks_restore(core);
     preempt_restore(core);

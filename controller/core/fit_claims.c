@@ -44,7 +44,8 @@ bool fit_waits_for_claim(struct core *core, const struct fit_wants *wants, uint3
             return true;
         }
         int64_t sharers = claim_is_allocated(claim) ? claim->object->status.reserved_for.count : 0;
-        if (sat_add(sharers, count_sharers(wants, claim)) > CLAIM_SHARERS_MAX) {
+        bool is_of_pods = !set->claims[i].is_of_group;
+        if (is_of_pods && sat_add(sharers, count_sharers(wants, claim)) > CLAIM_SHARERS_MAX) {
             result->claim_trouble =
                 arena_format(&core->scratch,
                              "ResourceClaim " STR_FMT " is in use by %lld pods of the %d that "

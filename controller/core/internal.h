@@ -188,8 +188,6 @@ void device_unplan(struct core *core, struct device_state *device); /* the last 
 void devices_free(struct core *core);
 /* Why some pool's devices don't count, or absent: of the first such pool by its key. */
 struct str pools_trouble(const struct core *core, struct arena *arena);
-struct claim_state *claim_get(struct core *core, struct str key); /* the caller counts `users` */
-void claim_drop(struct core *core, struct claim_state *claim);
 void claim_apply(struct core *core, const struct resource_claim *object);
 void claim_deleted(struct core *core, const struct resource_claim *object);
 bool claim_is_allocated(const struct claim_state *claim);
@@ -197,7 +195,6 @@ bool claim_is_allocated(const struct claim_state *claim);
 bool allocation_is_use(const struct allocation_result *result);
 /* "driver/pool/device"; in the scratch arena. */
 struct str allocation_key(struct core *core, const struct allocation_result *result);
-void claims_free(struct core *core);
 /* The profile for one request, counted in `users`; profile->problem tells why it can't be judged.
  */
 struct device_profile *profile_use(struct core *core, const struct device_request_exact *request);
@@ -252,6 +249,7 @@ struct shape_input_set {
     struct str name;
     const struct pod_spec *spec; /* as the user wrote it: nothing injected */
     struct gang_size size;
+    uint64_t group_claims; /* see pod_set */
 };
 
 struct shape_input {
@@ -262,6 +260,7 @@ struct shape_input {
     int64_t stated_runtime_ms;
     struct str topology_key; /* absent: no domain is asked for */
     bool is_topology_required;
+    struct str pod_group; /* see shape */
 };
 
 /* Among those that wait; while the shape is in no tree or line that its first gang orders. */

@@ -3,6 +3,7 @@
 #include "check.h"
 #include "gang_input.h"
 #include "gate.h"
+#include "claim.h"
 #include "preempt.h"
 #include "record_check.h"
 
@@ -165,23 +166,6 @@ static struct str flag_trouble(struct core *core, const struct job *job)
     return STR_NONE;
 }
 
-/* Whether all pods get one claim or each its own depends on gates of the cluster that nobody can
- * see from outside; counted wrongly the gang could be let go with too few devices. */
-static struct str group_claim_trouble(struct core *core, const struct job *job)
-{
-    const struct job_scheduling *scheduling = job->spec.scheduling;
-    if (scheduling == NULL || scheduling->resource_claims.count == 0) {
-        return STR_NONE;
-    }
-    return arena_format(
-        &core->scratch,
-        "spec.scheduling.resourceClaims asks for claim \"" STR_FMT
-        "\" once for the whole gang, which "
-        "Tallyman doesn't count; take it out, and let all pods share a ResourceClaim that the "
-        "template names (resourceClaimName), or have a claim each (resourceClaimTemplateName)",
-        STR_ARG(text_quote(&core->scratch, scheduling->resource_claims.items[0].name, 100)));
-}
-
 /* The template as the user wrote it: what an admission put in is taken out again. */
 static struct pod_spec plain_spec(struct core *core, const struct gang *gang,
                                   const struct gang_input_set *set)
@@ -202,10 +186,14 @@ static void read_shape(struct core *core, struct gang *gang, const struct job *j
     struct shape_input_set *sets =
         ARENA_ARRAY(&core->scratch, struct shape_input_set, from->set_count);
     struct pod_spec *specs = ARENA_ARRAY(&core->scratch, struct pod_spec, from->set_count);
+    bool has_group_claims = false;
     for (uint32_t s = 0; s < from->set_count; s++) {
         specs[s] = plain_spec(core, gang, &from->sets[s]);
-        sets[s] = (struct shape_input_set){
-            .name = from->sets[s].name, .spec = &specs[s], .size = from->sets[s].size};
+        sets[s] = (struct shape_input_set){.name = from->sets[s].name,
+                                           .spec = &specs[s],
+                                           .size = from->sets[s].size,
+                                           .group_claims = group_claims_of(job, &specs[s])};
+        has_group_claims = has_group_claims || sets[s].group_claims != 0;
     }
     struct shape_input input = {.queue = queue_get(core, queue_name),
                                 .namespace_name = gang->namespace_name,
@@ -213,6 +201,7 @@ static void read_shape(struct core *core, struct gang *gang, const struct job *j
                                 .set_count = from->set_count,
                                 .stated_runtime_ms = runtime_stated_ms(gang)};
     (void)topology_read(core, job, &input);
+    input.pod_group = has_group_claims ? group_claims_pod_group(core, job) : STR_NONE;
     struct shape *shape = shape_use(core, &input);
     for (uint32_t s = 0; s < from->set_count; s++) {
         pod_set_meet_labels(&shape->sets[s], &from->sets[s].pod_template->meta.labels);
@@ -251,7 +240,7 @@ static void read_trouble(struct core *core, struct gang *gang, const struct job 
     struct str trouble = str_is_set(size_trouble) ? size_trouble : bad_grace;
     trouble = str_is_set(trouble) ? trouble : flag_trouble(core, job);
     trouble = str_is_set(trouble) ? trouble : runtime;
-    trouble = str_is_set(trouble) ? trouble : group_claim_trouble(core, job);
+    trouble = str_is_set(trouble) ? trouble : group_claims_trouble(core, job);
     struct shape_input unused;
     trouble = str_is_set(trouble) ? trouble : topology_read(core, job, &unused);
     GANG_PUT_TEXT(gang, trouble, invalid, trouble);

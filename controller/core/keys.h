@@ -21,5 +21,8 @@
 #define RESOURCE_PODS                 "pods"
 #define POD_SET_MAIN                  "main" /* the only set of a Job */
 
+/* On claims that were made of a template: which of the pod's, or the PodGroup's, claims it is. */
+#define ANNOTATION_POD_CLAIM "resource.kubernetes.io/pod-claim-name"
+
 /* On claims that kube-scheduler makes for extended resources. */
 #define ANNOTATION_EXTENDED_CLAIM "resource.kubernetes.io/extended-resource-claim"

@@ -3,6 +3,7 @@
  * A named claim is charged once, to the earliest-admitted gang that holds it; when that one ends
  * the charge moves to the next oldest, so that the sum of the charges stays what is in use. */
 #include "fit_plan.h"
+#include "claim.h"
 #include "history.h"
 #include "preempt.h"
 #include "wait.h"
@@ -73,6 +74,12 @@ struct gang *ledger_claim_payer(const struct core *core, struct str claim_key)
 {
     struct held_claim *held = held_find(core, claim_key);
     return held == NULL || held->is_void ? NULL : held->holders->gang;
+}
+
+const struct claim_hold *ledger_claim_holders(const struct core *core, struct str claim_key)
+{
+    const struct held_claim *held = held_find(core, claim_key);
+    return held == NULL ? NULL : held->holders;
 }
 
 static void hold_pay(struct core *core, struct claim_hold *hold, int64_t sign)

@@ -1,6 +1,7 @@
 /* shape.c - gangs of a queue that ask the same share one shape, and are judged once. */
 #include "ask.h"
 #include "fit_plan.h"
+#include "claim.h"
 #include "preempt.h"
 #include "wait.h"
 
@@ -20,8 +21,14 @@ static struct str shape_key(struct core *core, const struct shape_input *input)
         text_addf(&text, " %s " STR_FMT, input->is_topology_required ? "in one" : "maybe in one",
                   STR_ARG(input->topology_key));
     }
+    if (str_is_set(input->pod_group)) {
+        text_addf(&text, " with " STR_FMT, STR_ARG(input->pod_group));
+    }
     for (uint32_t s = 0; s < input->set_count; s++) {
         const struct shape_input_set *set = &input->sets[s];
+        if (set->group_claims != 0) {
+            text_addf(&text, " %llx", (unsigned long long)set->group_claims);
+        }
         struct json_writer *writer = json_writer_new();
         encode_object(writer, &pod_spec_schema, set->spec);
         text_addf(&text, " " STR_FMT " %lld/%lld%s ", STR_ARG(set->name),
@@ -42,7 +49,8 @@ static void shape_add_sets(struct shape *shape, const struct shape_input *input)
         shape->sets[s] = (struct pod_set){.shape = shape,
                                           .name = str_own(from->name),
                                           .spec = object_clone(&pod_spec_schema, from->spec),
-                                          .size = from->size};
+                                          .size = from->size,
+                                          .group_claims = from->group_claims};
         gang_size_add(&shape->size, &from->size);
     }
 }
@@ -60,6 +68,7 @@ struct shape *shape_use(struct core *core, const struct shape_input *input)
         shape_add_sets(shape, input);
         shape->stated_runtime_ms = input->stated_runtime_ms;
         shape->topology_key = str_own(input->topology_key);
+        shape->pod_group = str_own(input->pod_group);
         shape->is_topology_required = input->is_topology_required;
         RB_INIT(&shape->gangs);
         shape->next_in_queue = input->queue->shapes;
@@ -173,6 +182,7 @@ void shape_drop(struct core *core, struct shape *shape)
     advice_drop(shape->advice);
     str_drop(&shape->key);
     str_drop(&shape->topology_key);
+    str_drop(&shape->pod_group);
     str_drop(&shape->namespace_name);
     mem_free(shape);
 }
@@ -207,16 +217,17 @@ static void pod_set_add_template(struct core *core, struct pod_set *set, struct 
                   &set->device_count);
 }
 
-static void pod_set_add_claim(struct core *core, struct pod_set *set, struct str name)
+static void pod_set_add_claim(struct core *core, struct pod_set *set, struct str key,
+                              bool is_of_group)
 {
-    struct str key = key_join(&core->scratch, set->shape->namespace_name, name);
     struct str where = arena_format(&core->scratch, "ResourceClaim " STR_FMT, STR_ARG(key));
     if (pod_set_names_claim(set, key)) {
         return; /* twice under two names is one claim */
     }
     set->claims = mem_realloc(set->claims, (set->claim_count + 1) * sizeof(*set->claims));
     struct shared_claim_demand *demand = &set->claims[set->claim_count++];
-    *demand = (struct shared_claim_demand){.claim = claim_get(core, key)};
+    *demand =
+        (struct shared_claim_demand){.claim = claim_get(core, key), .is_of_group = is_of_group};
     demand->claim->users++;
     if (demand->claim->object == NULL) {
         shape_break(set->shape, REASON_MISSING_REFERENCE,
@@ -225,11 +236,28 @@ static void pod_set_add_claim(struct core *core, struct pod_set *set, struct str
     }
     ask_add_claim(core, set->shape, &demand->claim->object->spec.devices, where, &demand->ask,
                   &demand->requests, &demand->request_count);
-    if (set->size.pods > CLAIM_SHARERS_MAX) {
+    if (!is_of_group && set->size.pods > CLAIM_SHARERS_MAX) {
         shape_break(set->shape, REASON_INVALID,
                     arena_format(&core->scratch,
                                  STR_FMT " would be shared by %lld pods; Kubernetes allows %d",
                                  STR_ARG(where), (long long)set->size.pods, CLAIM_SHARERS_MAX));
+    }
+}
+
+static void pod_set_read_claim(struct core *core, struct pod_set *set, uint32_t index)
+{
+    const struct pod_resource_claim *entry = &set->spec->resource_claims.items[index];
+    if (index < 64 && (set->group_claims >> index & 1) != 0) {
+        const struct claim_state *claim = group_claim_find(core, set->shape, entry->name);
+        if (claim != NULL) {
+            pod_set_add_claim(core, set, claim->key, true);
+        }
+    } else if (!str_is_empty(entry->resource_claim_template_name)) {
+        pod_set_add_template(core, set, entry->resource_claim_template_name);
+    } else if (!str_is_empty(entry->resource_claim_name)) {
+        struct str name = entry->resource_claim_name;
+        struct str key = key_join(&core->scratch, set->shape->namespace_name, name);
+        pod_set_add_claim(core, set, key, false);
     }
 }
 
@@ -382,13 +410,8 @@ static void pod_set_resolve(struct core *core, struct pod_set *set)
     set->place_key = str_own(pod_set_place_key(core, set));
     pod_set_check_placement(core, set);
     pod_set_read_requests(core, set);
-    const struct pod_resource_claim_list *claims = &set->spec->resource_claims;
-    for (uint32_t i = 0; i < claims->count; i++) {
-        if (!str_is_empty(claims->items[i].resource_claim_template_name)) {
-            pod_set_add_template(core, set, claims->items[i].resource_claim_template_name);
-        } else if (!str_is_empty(claims->items[i].resource_claim_name)) {
-            pod_set_add_claim(core, set, claims->items[i].resource_claim_name);
-        }
+    for (uint32_t i = 0; i < set->spec->resource_claims.count; i++) {
+        pod_set_read_claim(core, set, i);
     }
     if (set->has_extended && ask_is_special(set->ask)) {
         shape_break(

@@ -151,7 +151,8 @@ struct pod_set {
     bool has_extended;        /* some of the devices are extended resources */
     struct pod_set *variants; /* owned; see pod_set_on(); NULL: the same on all nodes */
     struct device_ask *ask;   /* owned; the same as the allocator sees it, NULL: no devices */
-    struct shared_claim_demand *claims; /* named claims */
+    uint64_t group_claims;    /* bit i: the spec's claim i is one for the whole gang */
+    struct shared_claim_demand *claims; /* named claims, and those of the PodGroup */
     uint32_t claim_count;
 };
 
@@ -163,7 +164,8 @@ struct shape {
     struct shape *next_in_queue;
     struct queue_state *queue;
     struct str namespace_name; /* owned */
-    struct pod_set *sets;      /* owned; 1 to POD_SETS_MAX, in the order of the gang's object */
+    struct str pod_group; /* owned; "namespace/name" of whose claims the gang uses, or absent */
+    struct pod_set *sets; /* owned; 1 to POD_SETS_MAX, in the order of the gang's object */
     uint32_t set_count;
     int64_t stated_runtime_ms; /* of each of its gangs; see runtime_stated_ms() */
     struct str topology_key;   /* owned; the label of the level that is asked for, absent: none */
@@ -383,6 +385,7 @@ struct core {
     uint32_t roaming_devices;  /* devices that aren't bound to one node */
     struct table used_devices; /* of used_device */
     struct table claims;       /* of claim_state */
+    struct table group_claims; /* group_claim.c: those of PodGroups */
     struct held_claim *held_claims;
     struct device_profile *profiles;
     struct extended_name *extended; /* extended.h */

@@ -218,10 +218,11 @@ struct taint_rule {
 };
 
 struct claim_state {
-    struct str key;                /* owned; "namespace/name" */
-    struct resource_claim *object; /* owned clone; NULL: only Jobs name it */
-    uint32_t users;                /* shapes that name it; kept while there are any */
-    uint64_t freed_epoch;          /* the what-if of that epoch has freed its devices */
+    struct str key;                    /* owned; "namespace/name" */
+    struct resource_claim *object;     /* owned clone; NULL: only Jobs name it */
+    uint32_t users;                    /* shapes that name it; kept while there are any */
+    uint64_t freed_epoch;              /* the what-if of that epoch has freed its devices */
+    struct claim_state *next_of_group; /* group_claim.c: made for the same */
 };
 
 /* What one request of a claim asks: a class, its own selectors and its tolerations, shared by all
@@ -265,6 +266,7 @@ struct shared_claim_demand {
     struct device_demand *requests;
     uint32_t request_count;
     struct device_ask *ask; /* owned; its one claim, NULL: the shape is broken */
+    bool is_of_group;       /* its consumer is the PodGroup, not each pod */
 };
 
 /* -- reach.c: what has changed on nodes ---------------------------------------------------------

@@ -66,9 +66,12 @@ void given_devices(struct scenario *s, const char *node, const char *devices);
 void given_class(struct scenario *s, const char *name, const char *cel);
 void given_template(struct scenario *s, const char *name, const char *class_name, int count);
 void given_claim(struct scenario *s, const char *name, const char *class_name, int count);
+/* Claim JOB-TEMPLATE, as it is made for the PodGroup of a Job with group=TEMPLATE. */
+void given_group_claim(struct scenario *s, const char *job, const char *template_name);
 void given_priority_class(struct scenario *s, const char *name, int value);
 void given_namespace(struct scenario *s, const char *name, const char *labels); /* "K:V" or "" */
-/* pods= cpu= min= partial=true hold=true claim= template= selector=K:V toleration=K priority=
+/* pods= cpu= min= partial=true hold=true claim= template= group= (a template of which the gang gets
+ * one claim for all, by its PodGroup) selector=K:V toleration=K priority=
  * parallelism= completions= limit-cpu= runtime= created=MS running=true (not suspended)
  * max-runtime= required= preferred= (annotations) deadline= (activeDeadlineSeconds) and resource
  * names. Queue "": no label. */
@@ -118,6 +121,9 @@ void pod_claims(struct scenario *s, const char *pod, const char *template_name,
 void claim_allocated(struct scenario *s, const char *claim, const char *devices);
 void claim_freed(struct scenario *s, const char *claim);
 void claim_reserved(struct scenario *s, const char *claim, const char *pod);
+/* Claim JOB-TEMPLATE is allocated these devices for the Job's PodGroup, and its pods name it. */
+void group_claim_allocated(struct scenario *s, const char *job, const char *template_name,
+                           const char *devices);
 /* Complete; its pods have succeeded. */
 void job_finishes(struct scenario *s, const char *job);
 void job_suspended_by_user(struct scenario *s, const char *job, bool is_suspended);

@@ -12,6 +12,7 @@ struct job_text {
     struct text labels;
     struct text annotations;
     struct text claims;
+    struct text group_claims; /* of spec.scheduling */
     struct text selector;
     struct text tolerations;
     struct text spec; /* further members of the pod's spec */
@@ -23,10 +24,10 @@ struct job_text {
     bool is_running;
 };
 
-static void add_claim(struct job_text *text, const char *member, struct str name)
+static void add_claim(struct text *claims, const char *member, struct str name)
 {
-    text_addf(&text->claims, "%s{\"name\":\"c-" STR_FMT "\",\"%s\":\"" STR_FMT "\"}",
-              comma(&text->claims), STR_ARG(name), member, STR_ARG(name));
+    text_addf(claims, "%s{\"name\":\"c-" STR_FMT "\",\"%s\":\"" STR_FMT "\"}", comma(claims),
+              STR_ARG(name), member, STR_ARG(name));
 }
 
 static bool job_pod_option(struct job_text *text, struct str key, struct str value)
@@ -36,9 +37,12 @@ static bool job_pod_option(struct job_text *text, struct str key, struct str val
     } else if (str_eq_c(key, "limit-cpu")) {
         add_member(&text->limits, STR("cpu"), value);
     } else if (str_eq_c(key, "claim")) {
-        add_claim(text, "resourceClaimName", value);
+        add_claim(&text->claims, "resourceClaimName", value);
     } else if (str_eq_c(key, "template")) {
-        add_claim(text, "resourceClaimTemplateName", value);
+        add_claim(&text->claims, "resourceClaimTemplateName", value);
+    } else if (str_eq_c(key, "group")) {
+        add_claim(&text->claims, "resourceClaimTemplateName", value);
+        add_claim(&text->group_claims, "resourceClaimTemplateName", value);
     } else if (str_eq_c(key, "selector")) {
         add_pair(&text->selector, value);
     } else if (str_eq_c(key, "toleration")) {
@@ -101,6 +105,7 @@ static struct job_text read_job_options(struct scenario *s, const char *options)
                             .labels = list_text(s),
                             .annotations = list_text(s),
                             .claims = list_text(s),
+                            .group_claims = list_text(s),
                             .selector = list_text(s),
                             .tolerations = list_text(s),
                             .spec = list_text(s),
@@ -129,15 +134,19 @@ static struct job *make_job(struct scenario *s, const char *name, const char *qu
         has_completions ? make(s, "\"completions\":" STR_FMT ",\"completionMode\":\"Indexed\",",
                                STR_ARG(text->completions))
                         : STR("");
-    struct str json =
-        make(s,
-             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"" STR_FMT
-             "\",\"generation\":1,\"labels\":{" STR_FMT "},\"annotations\":{" STR_FMT
-             "}},\"spec\":{\"parallelism\":" STR_FMT "," STR_FMT
-             "\"suspend\":%s,\"template\":{\"spec\":" STR_FMT "}}}",
-             name, STR_ARG(text->namespace_name), STR_ARG(text_str(&text->labels)),
-             STR_ARG(text_str(&text->annotations)), STR_ARG(text->parallelism),
-             STR_ARG(completions), text->is_running ? "false" : "true", STR_ARG(spec));
+    struct str scheduling = text->group_claims.len == 0
+                                ? STR("")
+                                : make(s, "\"scheduling\":{\"resourceClaims\":[" STR_FMT "]},",
+                                       STR_ARG(text_str(&text->group_claims)));
+    struct str json = make(s,
+                           "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"" STR_FMT
+                           "\",\"generation\":1,\"labels\":{" STR_FMT "},\"annotations\":{" STR_FMT
+                           "}},\"spec\":{\"parallelism\":" STR_FMT "," STR_FMT STR_FMT
+                           "\"suspend\":%s,\"template\":{\"spec\":" STR_FMT "}}}",
+                           name, STR_ARG(text->namespace_name), STR_ARG(text_str(&text->labels)),
+                           STR_ARG(text_str(&text->annotations)), STR_ARG(text->parallelism),
+                           STR_ARG(completions), STR_ARG(scheduling),
+                           text->is_running ? "false" : "true", STR_ARG(spec));
     void *value = NULL;
     struct err err;
     if (rc_failed(decode_json(&s->arena, kind_info(KIND_JOB)->schema, json, &value, &err))) {

@@ -14,6 +14,8 @@ struct scheduling_policy {
 /* One claim for all pods of the gang, owned by its PodGroup (DRAWorkloadResourceClaims, 1.37). */
 struct scheduling_claim {
     struct str name;
+    struct str resource_claim_name;
+    struct str resource_claim_template_name;
 };
 
 struct scheduling_claim_list {

@@ -102,6 +102,11 @@ struct topology_spread_constraint_list {
     uint32_t count;
 };
 
+/* The PodGroup that the pod belongs to (GenericWorkload, 1.37). */
+struct scheduling_group {
+    struct str pod_group_name;
+};
+
 struct pod_spec {
     struct container_list containers;
     struct container_list init_containers;
@@ -113,6 +118,7 @@ struct pod_spec {
     struct topology_spread_constraint_list topology_spread_constraints;
     struct pod_resource_claim_list resource_claims;
     struct named_item_list scheduling_gates;
+    struct scheduling_group *scheduling_group;
     struct str node_name;
     struct str scheduler_name;
     struct str priority_class_name;
