@@ -117,10 +117,14 @@ func (s *state) manifests() []byte {
 		items = append(items, queueManifest(s, q))
 	}
 	for i, g := range s.running {
-		items = append(items, jobManifest(s, g, 1+i))
+		if !g.isGone {
+			items = append(items, jobManifest(s, g, 1+i))
+		}
 	}
 	for i, g := range s.waiting {
-		items = append(items, jobManifest(s, g, firstWaiting+i))
+		if !g.isGone {
+			items = append(items, jobManifest(s, g, firstWaiting+i))
+		}
 	}
 	text, err := json.MarshalIndent(object{"apiVersion": "v1", "kind": "List", "items": items}, "", " ")
 	if err != nil {

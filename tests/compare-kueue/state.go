@@ -20,6 +20,8 @@ type state struct {
 	isFair bool
 	// Several gangs wait, one a queue at most, and nobody preempts: who goes first is what counts.
 	isOrder bool
+	// Two or three wait in every queue, and it goes on until nothing changes any more.
+	isCrowd bool
 	// More may run than the quotas hold, as after a cut.
 	isOverfull bool
 }
@@ -64,6 +66,7 @@ type gang struct {
 	flavors  map[string]string // of what runs
 	created  time.Time
 	admitted time.Time
+	isGone   bool // stopped for another
 }
 
 var now = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
@@ -152,9 +155,46 @@ func (s *state) makeOrderOnly() {
 	}
 }
 
+// Two or three gangs that wait in each queue. Where the two answer otherwise for one gang already is
+// left to the states with one.
+func (s *state) makeCrowd(r *rand.Rand, minutes []int, resources []string) {
+	s.isCrowd, s.isOverfull = true, false
+	for i := range s.queues {
+		s.queues[i].preference = ""
+	}
+	for _, q := range s.queues {
+		for range 2 + r.Intn(2) {
+			n := len(s.waiting)
+			g := s.randomGang(r, fmt.Sprintf("waits-%d", n), resources)
+			g.queue = q.name
+			g.created = now.Add(-time.Duration(1+minutes[n]) * time.Minute)
+			s.waiting = append(s.waiting, g)
+		}
+	}
+	for i := range s.queues {
+		if s.hasLargeGang(&s.queues[i]) {
+			s.queues[i].withinQueue = "Never"
+		}
+	}
+}
+
+// Whether a gang waits there that is larger than the queue's nominal quota.
+func (s *state) hasLargeGang(q *queue) bool {
+	for _, g := range s.waiting {
+		for _, quota := range q.quotas {
+			if g.queue == q.name && g.pods*g.requests[quota.resource] > quota.nominal {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+const crowdEvery = 3 // one state in so many is a crowd, if nobody preempts in it
+
 const firstWaiting = 1000 // the number in the uid of the first gang that waits
 
-func randomState(seed int64) *state {
+func randomState(seed int64, areCrowdsPreempting bool) *state {
 	r := rand.New(rand.NewSource(seed))
 	s := &state{seed: seed, isFair: r.Intn(2) == 0, isOverfull: r.Intn(4) == 0, isOrder: r.Intn(3) == 0}
 	s.isOverfull = s.isOverfull && !s.isOrder
@@ -177,6 +217,12 @@ func randomState(seed int64) *state {
 	}
 	if s.isOrder {
 		s.makeOrderOnly()
+	}
+	if seed%crowdEvery == 0 && (s.isOrder || areCrowdsPreempting) {
+		s.makeCrowd(r, minutes[50:], resources)
+		return s
+	}
+	if s.isOrder {
 		for i, q := range s.queues {
 			g := s.randomGang(r, fmt.Sprintf("waits-%d", i), resources)
 			g.queue = q.name
