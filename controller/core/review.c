@@ -263,14 +263,16 @@ static bool review_victim(struct core *core, struct gang *gang)
 static void review_running(struct core *core, struct gang *gang)
 {
     gang_dequeue(core, gang);
+    record_refuse_if_thin(core, gang);
     if (!record_is_in_force(gang)) {
         gang_set_state(core, gang, GANG_SUSPENDING, "NotAdmitted");
         if (core->now_ms >= gang->run->write_retry_ms) {
             patch_suspend(core, gang, "NotAdmitted",
                           gang->is_record_refused
                               ? STR("its annotation tallyman.dev/admission isn't one that Tallyman "
-                                    "wrote: it can't be read, is of a time to come, or has more "
-                                    "than the template asks; it waits its turn, suspended")
+                                    "wrote: it can't be read, is of a time to come, or charges "
+                                    "more or less than the template asks; it waits its turn, "
+                                    "suspended")
                               : STR("only Tallyman may start a Job that names a queue; it waits "
                                     "its turn, suspended"));
         } else {
