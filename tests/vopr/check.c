@@ -29,6 +29,7 @@ struct charges {
     struct vopr *v;
     struct str job_uid; /* whose pods are counted */
     int64_t live_pods;
+    int64_t orphans[VOPR_MADE]; /* that are charged */
     int64_t used[VOPR_QUEUES][RESOURCE_COUNT];
 };
 
@@ -51,14 +52,35 @@ static void count_pod(void *ctx, const void *value)
     }
 }
 
-/* Pods whose Job is gone hold what they had. */
+static uint32_t made_number(const struct vopr *v, struct str uid)
+{
+    uint32_t number = 0;
+    while (number < v->made_count && !str_eq_c(uid, v->made[number].uid)) {
+        number++;
+    }
+    return number;
+}
+
+void vopr_note_left(struct vopr *v, uint32_t number)
+{
+    const struct job *job = sim_find(v->sim, KIND_JOB, STR("default"), job_name(number));
+    uint32_t made = job == NULL ? v->made_count : made_number(v, job->meta.uid);
+    if (made < v->made_count) {
+        int64_t count = vopr_admitted_count(job);
+        v->made[made].left_count = count > 0 ? count : 0;
+    }
+}
+
+/* Pods whose Job is gone hold what it held. Quota has let go of what a dead node kept of a run that
+ * was stopped; when the node comes back such pods die, and hold room until then, but no quota. */
 static void charge_orphan(void *ctx, const void *value)
 {
     struct charges *charges = ctx;
     const struct pod *pod = value;
     struct str uid = vopr_job_uid(pod);
-    const struct vopr_shape *shape = cluster_shape(charges->v, uid);
-    if (shape == NULL || !is_live(charges->v, pod)) {
+    uint32_t number = made_number(charges->v, uid);
+    if (number == charges->v->made_count || !is_live(charges->v, pod) ||
+        charges->orphans[number] == charges->v->made[number].left_count) {
         return;
     }
     for (uint32_t i = 0; i < VOPR_JOBS; i++) {
@@ -67,6 +89,8 @@ static void charge_orphan(void *ctx, const void *value)
             return;
         }
     }
+    const struct vopr_shape *shape = &charges->v->made[number].shape;
+    charges->orphans[number]++;
     for (int r = 0; r < RESOURCE_COUNT; r++) {
         charges->used[shape->queue][r] += shape->per_pod[r];
     }

@@ -191,6 +191,7 @@ static void do_job_op(struct vopr *v, const struct op *op)
         v->is_remade = v->is_remade || is_recorded(v, number);
         /* Of pods that weren't seen yet nobody can know that they still stop. */
         v->is_charge_unsure = v->is_charge_unsure || (v->fault_rate > 0 && is_recorded(v, number));
+        vopr_note_left(v, number);
         (void)sim_delete(v->sim, KIND_JOB, space, name);
         if (op->kind == OP_MAKE_AGAIN) {
             (void)cluster_job(v, number, op->b);

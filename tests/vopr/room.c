@@ -25,8 +25,9 @@ struct to_place {
     int64_t count;
     int64_t cpu_milli;
     int64_t devices;
-    bool is_shared; /* all go to one node, and take one device there */
-    int pinned;     /* to this node; -1: to none */
+    bool is_shared;    /* all go to one node, and take one device there */
+    bool is_allocated; /* and it is theirs already */
+    int pinned;        /* to this node; -1: to none */
 };
 
 struct room {
@@ -34,7 +35,8 @@ struct room {
     struct node_room nodes[VOPR_NODES];
     struct to_place gangs[VOPR_JOBS];
     struct str job_uid; /* whose pods are counted */
-    int64_t placed;     /* of them, that have a node or have succeeded */
+    int64_t placed;     /* of them, that have a node */
+    int64_t succeeded;  /* of them, and are there still */
 };
 
 static int node_number(struct str name)
@@ -119,9 +121,10 @@ static void count_pod(void *ctx, const void *value)
     struct room *room = ctx;
     const struct pod *pod = value;
     bool is_bound = str_is_set(pod->spec.node_name) && pod->spec.node_name.len > 0;
-    bool has_place = str_eq_c(pod->status.phase, "Succeeded") ||
-                     (is_bound && !pod_is_terminal(pod) && !pod->meta.deletion_timestamp.is_set);
-    room->placed += str_eq(vopr_job_uid(pod), room->job_uid) && has_place;
+    bool has_place = is_bound && !pod_is_terminal(pod) && !pod->meta.deletion_timestamp.is_set;
+    bool is_its = str_eq(vopr_job_uid(pod), room->job_uid);
+    room->placed += is_its && has_place;
+    room->succeeded += is_its && str_eq_c(pod->status.phase, "Succeeded");
 }
 
 static int shared_node(const struct vopr *v, uint32_t number)
@@ -133,6 +136,29 @@ static int shared_node(const struct vopr *v, uint32_t number)
     bool is_allocated = claim != NULL && claim->status.allocation != NULL &&
                         claim->status.allocation->devices.results.count > 0;
     return is_allocated ? node_number(claim->status.allocation->devices.results.items[0].pool) : -1;
+}
+
+/* Where its shared claim has its device, or where the admission has said that it goes. */
+static int pinned_node(const struct vopr *v, uint32_t number, const struct job *job)
+{
+    int allocated = shared_node(v, number);
+    struct str host =
+        string_map_get(&job->spec.pod_template.spec.node_selector, "kubernetes.io/hostname");
+    return allocated < 0 && str_is_set(host) ? node_number(host) : allocated;
+}
+
+/* Of its pods, admitted for `count`: that have no node yet, as many as it has to have. */
+static int64_t count_left(struct room *room, const struct job *job, const struct vopr_shape *shape,
+                          int64_t count)
+{
+    room->job_uid = job->meta.uid;
+    room->placed = room->succeeded = 0;
+    sim_each(room->v->sim, KIND_POD, count_pod, room);
+    /* Those that have succeeded go with their node; the Job has counted them by then. */
+    int64_t counted = job->status.succeeded.value;
+    int64_t rest = shape->pods - (counted > room->succeeded ? counted : room->succeeded);
+    int64_t least = shape->min_count > 0 ? shape->min_count : count;
+    return (least < rest ? least : rest) - room->placed;
 }
 
 /* False: what it will make of itself isn't known. */
@@ -150,16 +176,13 @@ static bool read_gang(struct room *room, uint32_t number)
     if (shape == NULL || count < 0 || v->is_scaled[number] || job->status.failed.value > 0) {
         return false;
     }
-    room->job_uid = job->meta.uid;
-    room->placed = 0;
-    sim_each(v->sim, KIND_POD, count_pod, room);
-    int64_t least = shape->min_count > 0 ? shape->min_count : count;
-    int64_t left = least - room->placed;
+    int64_t left = count_left(room, job, shape, count);
     room->gangs[number] = (struct to_place){.count = left > 0 ? left : 0,
                                             .cpu_milli = shape->per_pod[CPU_MILLI],
                                             .devices = shape->per_pod[DEVICES],
                                             .is_shared = shape->is_shared,
-                                            .pinned = shared_node(v, number)};
+                                            .is_allocated = shared_node(v, number) >= 0,
+                                            .pinned = pinned_node(v, number, job)};
     return true;
 }
 
@@ -176,7 +199,7 @@ static int64_t places_on(const struct node_room *node, const struct to_place *po
     if (pods->devices > 0 && places > bits(node->free_devices)) {
         places = bits(node->free_devices);
     }
-    bool is_without = pods->is_shared && pods->pinned < 0 && node->free_devices == 0;
+    bool is_without = pods->is_shared && !pods->is_allocated && node->free_devices == 0;
     return node->is_usable && places > 0 && !is_without ? places : 0;
 }
 
@@ -195,7 +218,7 @@ static bool place_some(struct room *room, uint32_t gang, uint32_t node, int64_t 
     struct node_room before = room->nodes[node];
     room->nodes[node].cpu_milli -= here * pods->cpu_milli;
     room->nodes[node].pods -= here;
-    drop_devices(&room->nodes[node], pods->is_shared ? pods->pinned < 0 : here * pods->devices);
+    drop_devices(&room->nodes[node], pods->is_shared ? !pods->is_allocated : here * pods->devices);
     bool is_done = place_rest(room, gang, node + 1, left - here);
     room->nodes[node] = before;
     return is_done;
@@ -239,6 +262,24 @@ bool is_room_known(const struct vopr *v)
     return sim_now_ms(v->sim) - v->room_changed_ms > SEEN_MS;
 }
 
+static void print_room(const struct room *room)
+{
+    for (int i = 0; i < VOPR_NODES; i++) {
+        const struct node_room *node = &room->nodes[i];
+        printf("%s%s has %lldm cpu, %lld pods and %u devices left\n", node_names[i],
+               node->is_usable ? "" : " (not ready)", (long long)node->cpu_milli,
+               (long long)node->pods, bits(node->free_devices));
+    }
+    for (uint32_t i = 0; i < VOPR_JOBS; i++) {
+        const struct to_place *gang = &room->gangs[i];
+        if (gang->count > 0) {
+            printf(STR_FMT " has %lld pods to place, each %lldm cpu and %lld devices%s\n",
+                   STR_ARG(job_name(i)), (long long)gang->count, (long long)gang->cpu_milli,
+                   (long long)gang->devices, gang->is_shared ? ", all on one node" : "");
+        }
+    }
+}
+
 void check_room(struct vopr *v, uint32_t number)
 {
     struct room room = {.v = v};
@@ -248,10 +289,13 @@ void check_room(struct vopr *v, uint32_t number)
             return;
         }
     }
-    bool fits = place_next(&room, 0);
+    if (place_next(&room, 0)) {
+        return;
+    }
+    print_room(&room);
     room.gangs[number].count = 0;
     /* Somebody else's pods may have been left without before, by a node that went. */
-    if (!fits && place_next(&room, 0)) {
+    if (place_next(&room, 0)) {
         fail_msg(STR_FMT " is admitted, and there is no room for all that run",
                  STR_ARG(job_name(number)));
     }

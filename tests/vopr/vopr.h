@@ -37,6 +37,7 @@ struct vopr_shape {
 struct vopr_made {
     char uid[64];
     int64_t made_ms;
+    int64_t left_count; /* of its pods, that held quota when it was deleted */
     struct vopr_shape shape;
 };
 
@@ -107,8 +108,9 @@ void check_duration(struct vopr *v, uint32_t number);
 /* A change is seen by the controller after its delay, a fault's and a list's. */
 #define SEEN_MS 30000
 
-struct str vopr_job_uid(const struct pod *pod);     /* of the Job that made it; absent: none */
-int64_t vopr_admitted_count(const struct job *job); /* as its record says; -1: it has none */
+struct str vopr_job_uid(const struct pod *pod);       /* of the Job that made it; absent: none */
+int64_t vopr_admitted_count(const struct job *job);   /* as its record says; -1: it has none */
+void vopr_note_left(struct vopr *v, uint32_t number); /* before that Job is deleted */
 bool vopr_is_over(const struct job *job);
 
 /* What must hold at every moment; fails the test. */
