@@ -32,10 +32,11 @@ struct rc gang_input_of_job(struct arena *arena, const struct job *job,
     *ret_input = (struct gang_input){.sets = set, .set_count = 1};
     struct rc rc = job_gang_size(arena, job, &set->size, err);
     if (rc_failed(rc)) {
-        /* How many pods it would be is still told. */
+        /* How many pods it would be is still told; should it run already, it runs with all. */
         int64_t parallelism = job->spec.parallelism.is_set ? job->spec.parallelism.value : 1;
         int64_t left = job_completions_left(job);
         set->size.pods = parallelism < left ? parallelism : left;
+        set->size.min_count = set->size.pods;
     }
     return rc;
 }

@@ -243,6 +243,9 @@ static void read_trouble(struct core *core, struct gang *gang, const struct job 
     trouble = str_is_set(trouble) ? trouble : group_claims_trouble(core, job);
     struct shape_input unused;
     trouble = str_is_set(trouble) ? trouble : topology_read(core, job, &unused);
+    if (gang->reservation != NULL && !str_eq(trouble, gang->trouble->invalid)) {
+        gang_show(core, gang); /* it isn't stopped for that, so nothing else would tell */
+    }
     GANG_PUT_TEXT(gang, trouble, invalid, trouble);
 }
 

@@ -129,7 +129,7 @@ void gang_adopt(struct core *core, struct gang *gang, const struct admission_rec
 static void review_resize(struct core *core, struct gang *gang)
 {
     bool is_changed = false;
-    for (uint32_t s = 0; s < gang->set_count && !str_is_set(gang->trouble->invalid); s++) {
+    for (uint32_t s = 0; s < gang->set_count; s++) {
         const struct gang_set *set = &gang->sets[s];
         struct reserved_set *reserved = reservation_set(gang->reservation, set->name);
         int64_t live = (int64_t)set->live_pods;
@@ -162,8 +162,7 @@ static const struct gang_set *grown_set(const struct gang *gang, int64_t *ret_ad
 static bool review_growth(struct core *core, struct gang *gang)
 {
     int64_t admitted = 0;
-    bool is_valid = !str_is_set(gang->trouble->invalid);
-    const struct gang_set *grown = is_valid ? grown_set(gang, &admitted) : NULL;
+    const struct gang_set *grown = grown_set(gang, &admitted);
     if (grown == NULL) {
         return false;
     }

@@ -100,6 +100,18 @@ static struct verdict reserved_verdict(const struct core *core, const struct gan
     return (struct verdict){.reason = REASON_WAITING_FOR_VICTIMS, .message = message};
 }
 
+/* Edited while it runs, to what couldn't start: it isn't stopped for that, and its user is told. */
+static struct verdict running_verdict(const struct gang *gang, struct arena *arena)
+{
+    if (!str_is_set(gang->trouble->invalid)) {
+        return (struct verdict){.reason = REASON_NONE};
+    }
+    return (struct verdict){
+        .reason = REASON_INVALID,
+        .message = arena_format(arena, "it runs on, but couldn't start again: " STR_FMT,
+                                STR_ARG(gang->trouble->invalid))};
+}
+
 struct verdict gang_verdict(const struct core *core, const struct gang *gang, struct arena *arena)
 {
     switch (gang->state) {
@@ -122,7 +134,7 @@ struct verdict gang_verdict(const struct core *core, const struct gang *gang, st
         if (str_is_set(gang->stops_for)) {
             return checkpoint_verdict(gang, arena);
         }
-        break;
+        return running_verdict(gang, arena);
     case GANG_FINISHED:
         break;
     }

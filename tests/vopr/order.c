@@ -120,8 +120,7 @@ void check_duration(struct vopr *v, uint32_t number)
     bool is_running = is_there && !state.is_suspended && !state.is_finished;
     int64_t count = is_running ? vopr_admitted_count(job) : -1;
     bool is_admitted = is_running && count >= 0;
-    /* Scaled below its min-count it is invalid, and what it has is let be. */
-    bool is_broken = is_admitted && !v->is_scaled[number] && is_short(&state);
+    bool is_broken = is_admitted && is_short(&state);
     bool is_oversized = is_admitted && v->is_scaled[number] && job->status.active.value > count;
     count_time(v, &v->loose_ms[number], is_running && count < 0, number, "runs without a record");
     count_time(v, &v->broken_ms[number], is_broken, number, "is admitted and not whole");
