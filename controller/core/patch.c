@@ -195,6 +195,7 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
     }
     patch->deadline_seconds = runtime_deadline_to_set(gang);
     core->cost.gangs_admitted++;
+    gang->wakes_promised = true;
     gang_set_state(core, gang, GANG_ADMITTED, NULL);
     gang_mark_unbound(core, gang);
 }

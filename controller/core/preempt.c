@@ -66,21 +66,24 @@ static void reserve_for(struct core *core, struct gang *gang, const struct victi
     gang_set_timer(core, gang, gang->room->reserved_until_ms);
 }
 
-bool preempt_may(const struct queue_state *queue, enum reason reason)
+bool preempt_is_allowed(const struct queue_state *queue)
 {
     const struct queue_preemption *policy = queue_preemption_policy(queue);
-    return preempt_can_help(reason) && (is_set_other_than_never(policy->within_queue) ||
-                                        is_set_other_than_never(policy->reclaim_within_cohort));
+    return is_set_other_than_never(policy->within_queue) ||
+           is_set_other_than_never(policy->reclaim_within_cohort);
+}
+
+bool preempt_may(const struct queue_state *queue, enum reason reason)
+{
+    return preempt_can_help(reason) && preempt_is_allowed(queue);
 }
 
 bool preempt(struct core *core, struct gang *gang, struct evaluation *seen)
 {
     enum reason reason = seen->verdict.reason;
-    const struct queue_preemption *policy = queue_preemption_policy(gang->queue);
     bool fits = reason == REASON_NONE;
     if (!(preempt_can_help(reason) || (fits && fungible_may_preempt_first(gang->queue))) ||
-        !(is_set_other_than_never(policy->within_queue) ||
-          is_set_other_than_never(policy->reclaim_within_cohort))) {
+        !preempt_is_allowed(gang->queue)) {
         return false;
     }
     struct victims victims;

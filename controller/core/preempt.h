@@ -25,7 +25,9 @@ bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
 
 /* Whether a gang that doesn't fit for that reason might if others stopped. */
 bool preempt_can_help(enum reason reason);
-/* The same, where the queue's policy lets it stop anybody. */
+/* Whether the queue's policy lets its gangs stop anybody. */
+bool preempt_is_allowed(const struct queue_state *queue);
+/* Both. */
 bool preempt_may(const struct queue_state *queue, enum reason reason);
 /* fungible.c: whether a gang of the queue may be better off preempting though it fits. */
 bool fungible_may_preempt_first(const struct queue_state *queue);

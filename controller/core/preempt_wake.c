@@ -192,6 +192,26 @@ static bool may_stop_somebody(struct core *core, struct shape *shape)
     return may_reclaim_below(root, gang) && preempt_is_within_own(core, shape);
 }
 
+/* Room that is only promised is no reason to stop anybody. When others have been given what else
+ * was free, there may be too little once those pods are bound, too; and nothing comes free to tell.
+ */
+static void wake_promised(struct core *core)
+{
+    for (struct shape *shape = core->room_waiters; shape != NULL; shape = shape->next_room_waiter) {
+        const struct verdict *verdict = &shape->verdict;
+        bool is_promised = verdict->reason == REASON_RESERVED_FOR_OTHER &&
+                           (verdict->waits_for & WAIT_PROMISES) != 0;
+        if (is_promised && !shape->is_ready && !RB_EMPTY(&shape->gangs) &&
+            preempt_is_allowed(shape->queue)) {
+            preempt_find_last_holders(core);
+            arena_reset(&core->scratch);
+            if (may_stop_somebody(core, shape)) {
+                wake_shape(core, shape);
+            }
+        }
+    }
+}
+
 static bool is_told(const struct core *core, const struct shape *shape, bool has_freed_quota)
 {
     return shape->is_room_changed || (has_freed_quota && is_quota_freed(core, shape));
@@ -204,6 +224,10 @@ void preempt_wake(struct core *core)
     bool has_changed = core->has_freed || has_freed_quota || core->has_room_changed;
     core->has_freed = core->has_freed_quota = core->has_room_changed = false;
     core->freed_round++;
+    if (core->has_let_go) {
+        core->has_let_go = false;
+        wake_promised(core);
+    }
     if (!has_changed || core->preemptors == NULL) {
         return;
     }

@@ -479,6 +479,8 @@ void gang_review(struct core *core, struct gang *gang)
         core->has_freed = true;
     }
     gang->wakes_preemptors = false;
+    core->has_let_go = core->has_let_go || gang->wakes_promised;
+    gang->wakes_promised = false;
     if (gang->is_job_finished) {
         review_finished(core, gang);
     } else if (is_released(gang)) {

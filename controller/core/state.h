@@ -310,6 +310,7 @@ struct gang {
     bool has_victims : 1;       /* scratch of preempt_finish_ready() */
     bool has_failed_check : 1;  /* since it was reviewed last */
     bool wakes_preemptors : 1;  /* one would have stopped it, but for our write on its way */
+    bool wakes_promised : 1;    /* let go, and not reviewed since; see preempt_wake() */
     bool is_record_refused : 1; /* there is one that Tallyman can't have written */
     bool is_start_unseen : 1;   /* it has pods, and nothing that was seen of its Job started them */
     bool is_stop_counted : 1;   /* since it has had stops_for */
@@ -414,6 +415,7 @@ struct core {
     struct shape *preemptors; /* list by next_preemptor */
     /* For all of them, for those of accounts, for those of nodes; preempt_wake.c, preempt_grow.c */
     bool has_freed, has_freed_quota, has_room_changed, has_lost_last_holder, has_grown;
+    bool has_let_go;            /* a gang whose write has been answered since the last pass */
     bool has_unsettled;         /* some gang is_unsettled */
     struct shape *room_waiters; /* parked for room or for an object; list by next_room_waiter */
     struct quota_node *active_roots; /* of trees with such queues; list by next_active */

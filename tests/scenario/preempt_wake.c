@@ -267,6 +267,24 @@ static void gang_with_nothing_of_its_own_isnt_woken_to_reclaim(void **state)
     assert_int_equal(counts.gangs_visited, 0);
 }
 
+/* Room that is only promised is worth waiting for, until somebody else is let into what there is
+ * beside it: then others have to stop, though nothing has come free. */
+static void room_promised_to_others_is_waited_for_until_it_is_too_little(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=4");
+    given_node(s, "n2", "cpu=4");
+    given_queue(s, "q", "cpu=64 within=LowerPriority");
+    given_job(s, "first", "q", "pods=2 cpu=1 priority=low created=0");
+    scenario_start(s);
+    given_job(s, "waits", "q", "pods=1 cpu=4 priority=high created=1000");
+    expect_state(s, "waits", "Pending ReservedForOther");
+    given_job(s, "late", "q", "pods=2 cpu=2 priority=low created=2000");
+    expect_state(s, "late", "Pending ReservedForOther"); /* it had no pods yet */
+    expect_state(s, "waits", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +300,7 @@ int main(void)
         scenario_test(another_queue_that_uses_its_own_wakes_nobody),
         scenario_test(room_that_cannot_help_wakes_nobody),
         scenario_test(gang_with_nothing_of_its_own_isnt_woken_to_reclaim),
+        scenario_test(room_promised_to_others_is_waited_for_until_it_is_too_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,6 +150,7 @@ static void mix_gang(uint64_t *hash, const struct gang *gang, uint64_t current)
                           gang->is_hold_wanted,
                           gang->has_suspended_condition,
                           gang->wakes_preemptors,
+                          gang->wakes_promised,
                           gang->is_stop_counted,
                           gang->is_admission_dirty,
                           gang->is_admission_seen,
