@@ -104,6 +104,43 @@ void evidence_keep(struct evidence *kept, const struct evidence *seen)
     kept->topology.level = str_own(seen->topology.level);
 }
 
+/* Where no node may be used at all, nothing that ends helps: what would. */
+static struct str advice_without_nodes(const struct evidence *evidence, struct arena *arena)
+{
+    const uint32_t *out = evidence->excluded;
+    struct text text;
+    text_init(&text, arena, 300);
+    text_add(&text, STR("It starts when"));
+    const char *separator = " ";
+    if (out[EXCLUDED_NOT_READY] + out[EXCLUDED_UNHEALTHY] + out[EXCLUDED_QUARANTINE] > 0) {
+        text_addf(&text, "%sa node is ready and healthy again", separator);
+        separator = ", or ";
+    }
+    if (out[EXCLUDED_CORDONED] > 0) {
+        text_addf(&text, "%sa node is uncordoned", separator);
+        separator = ", or ";
+    }
+    if (out[EXCLUDED_TAINT] > 0) {
+        text_addf(&text, "%sa node's taint is removed or its pods tolerate it", separator);
+    }
+    text_add(&text, STR("; that others end doesn't help it."));
+    return text_str(&text);
+}
+
+static struct str advice_of(const struct gang *gang, const struct verdict *verdict,
+                            struct arena *arena)
+{
+    if (verdict->reason == REASON_HELD && !gang->is_hold_wanted && gang->size.pods == 0) {
+        return STR("Raise spec.parallelism to 1 or more to let it start.");
+    }
+    const struct evidence *evidence = gang->shape == NULL ? NULL : &gang->shape->evidence;
+    bool has_no_node =
+        evidence != NULL && evidence->nodes_total > 0 && evidence->excluded[EXCLUDED_FULL] == 0;
+    return verdict->reason == REASON_NODES_FULL && has_no_node
+               ? advice_without_nodes(evidence, arena)
+               : str_from_c(reason_info(verdict->reason)->advice);
+}
+
 /* What to do whatever the numbers are, and the exact command where there is one. */
 static void add_actions(const struct gang *gang, const struct verdict *verdict,
                         const struct advice *advice, struct arena *arena,
@@ -120,7 +157,7 @@ static void add_actions(const struct gang *gang, const struct verdict *verdict,
     }
     list->items[list->count++] =
         (struct explanation_action){.kind = str_from_c(reason_action_name(info->action)),
-                                    .message = str_from_c(info->advice),
+                                    .message = advice_of(gang, verdict, arena),
                                     .command = command};
     if (advice != NULL) {
         advice_fill(gang, advice, arena, list);

@@ -91,7 +91,7 @@ struct fit_result {
     bool is_beside_promises;  /* pods on their way were reckoned with */
     struct str pool_trouble;  /* in the scratch arena; devices that are there and don't count */
     bool is_too_large;        /* one pod is larger than any node that isn't excluded */
-    bool is_never_together;   /* no such node has all that one pod needs, were it empty */
+    bool is_never_together;   /* no node has all that one pod needs, were it empty and healthy */
     bool is_promised;         /* it could fit, but for pods on their way to places of their own */
     bool is_claim_ill;        /* that one has a device that would evict its pods */
     bool is_misled;           /* claim_trouble is about a node that the scheduler would fail on */
@@ -151,7 +151,8 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
 /* Fills node after node with such pods, in the plan; how many found a place, at most `want`. */
 int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want);
 
-/* Whether some node that isn't excluded has all that one pod needs, were it empty. */
+/* Whether some node has all that one pod needs, were it empty. One that isn't ready, is cordoned or
+ * out for its health counts: it comes back as it was. */
 bool fit_could_hold_one(struct core *core, const struct pod_demand *demand);
 
 /* One plan for all sets, on any nodes of their domain: whether all find their places and keep them
@@ -218,6 +219,8 @@ const struct taint *node_untolerated(const struct pod_demand *demand,
                                      const struct node_state *node);
 /* Of one that is out for its health: nothing else keeps such pods off it. */
 bool node_is_only_sick(const struct pod_demand *demand, const struct node_state *node);
+/* Nothing but its health or a cordon keeps such pods off it. */
+bool node_is_only_away(const struct pod_demand *demand, const struct node_state *node);
 /* health.c: EXCLUDED_UNHEALTHY or EXCLUDED_QUARANTINE by the demand's flavors, or EXCLUDED_COUNT.
  */
 enum exclusion node_health_exclusion(const struct core *core, const struct pod_demand *demand,

@@ -99,6 +99,7 @@ void fit_list_sick(struct core *core, const struct pod_demand *demand, struct fi
 
 struct ailing {
     i128 count;
+    i128 unreached;  /* free, and seen from a node that is out; none of its own */
     int64_t largest; /* on one node, with what is free there */
     struct text names;
     uint32_t named;
@@ -138,6 +139,26 @@ static int64_t free_if_healthy(struct core *core, const struct fit_shortage *sho
     return free;
 }
 
+/* Of those that no node owns: free ones that it sees. */
+static int64_t seen_if_healthy(struct core *core, const struct fit_shortage *shortage,
+                               const struct node_state *node)
+{
+    if (shortage->profile == NULL || core->roaming_devices == 0 || is_of_plugin(shortage, node)) {
+        return 0;
+    }
+    int64_t seen = 0;
+    for (uint32_t slot = 0; slot < core->device_slots; slot++) {
+        const struct device_state *device = core->devices[slot];
+        bool is_roaming = device != NULL && device->node == NULL;
+        seen += is_roaming && device_is_free(core, device) &&
+                        profile_selects(core, shortage->profile, device) &&
+                        device_is_visible(device, node)
+                    ? 1
+                    : 0;
+    }
+    return seen;
+}
+
 static void add_devices(struct core *core, const struct pod_demand *demand,
                         const struct fit_shortage *shortage, struct ailing *ailing)
 {
@@ -167,12 +188,15 @@ static void add_nodes(struct core *core, const struct pod_demand *demand,
 {
     for (uint32_t i = 0; i < fit->sick_count; i++) {
         struct node_state *node = fit->sick_nodes[i];
-        int64_t here = free_if_healthy(core, shortage, node);
+        int64_t own = free_if_healthy(core, shortage, node);
+        int64_t seen = seen_if_healthy(core, shortage, node);
+        int64_t here = sat_add(own, seen);
         if (here == 0) {
             continue;
         }
         enum exclusion exclusion = node_exclusion(core, demand, node);
-        ailing->count += here;
+        ailing->count += own;
+        ailing->unreached = seen > ailing->unreached ? seen : ailing->unreached;
         ailing->largest = here > ailing->largest ? here : ailing->largest;
         add_name(ailing,
                  arena_format(&core->scratch, "node " STR_FMT " (" STR_FMT ")", STR_ARG(node->name),
@@ -210,7 +234,7 @@ bool fit_note_health(struct core *core, const struct pod_demand *demand,
                                          .asked = shortage->asked,
                                          .free = shortage->free,
                                          .capacity = shortage->capacity,
-                                         .ailing = i128_clamp(ailing.count),
+                                         .ailing = i128_clamp(ailing.count + ailing.unreached),
                                          .names = text_str(&ailing.names),
                                          .is_short_anyway = result->health.is_short_anyway};
     return true;

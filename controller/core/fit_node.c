@@ -100,14 +100,18 @@ enum exclusion node_exclusion(const struct core *core, const struct pod_demand *
     return reaches_claims(demand, node) ? EXCLUDED_COUNT : EXCLUDED_CLAIM;
 }
 
+bool node_is_only_away(const struct pod_demand *demand, const struct node_state *node)
+{
+    const struct taint *taint = node_untolerated(demand, node);
+    bool is_kept_off = taint != NULL && !str_starts_with(taint->key, STR("node.kubernetes.io/"));
+    return !is_kept_off && has_flavor_labels(demand, node) && is_selected(demand, node) &&
+           reaches_claims(demand, node);
+}
+
 bool node_is_only_sick(const struct pod_demand *demand, const struct node_state *node)
 {
     const struct opt_bool *cordoned = &node->object->spec.unschedulable;
-    const struct taint *taint = node_untolerated(demand, node);
-    bool is_kept_off = taint != NULL && !str_starts_with(taint->key, STR("node.kubernetes.io/"));
-    return !(cordoned->is_set && cordoned->value) && !is_kept_off &&
-           has_flavor_labels(demand, node) && is_selected(demand, node) &&
-           reaches_claims(demand, node);
+    return !(cordoned->is_set && cordoned->value) && node_is_only_away(demand, node);
 }
 
 void node_open_plan(struct core *core, struct node_state *node)
@@ -431,7 +435,7 @@ bool fit_could_hold_one(struct core *core, const struct pod_demand *demand)
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
         const struct pod_set *set = pod_set_on(demand->set, node);
-        bool holds = node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT &&
+        bool holds = node->object != NULL && node_is_only_away(demand, node) &&
                      !extended_is_refused(demand->set, node);
         for (uint32_t i = 0; i < set->per_pod.count && holds; i++) {
             holds = vector_get(&node->capacity, set->per_pod.items[i].resource) >=

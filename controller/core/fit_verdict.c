@@ -203,6 +203,13 @@ static struct verdict together_verdict(struct core *core, const struct pod_set *
     return str_is_set(fit->short_of) ? short_of(core, fit) : misshapen(core, set, fit);
 }
 
+static bool has_nodes_away(const struct fit_result *fit)
+{
+    return fit->excluded[EXCLUDED_NOT_READY] + fit->excluded[EXCLUDED_CORDONED] +
+               fit->excluded[EXCLUDED_UNHEALTHY] + fit->excluded[EXCLUDED_QUARANTINE] >
+           0;
+}
+
 /* Nobody's pods on their way are in the way: it is something else. */
 static struct verdict lacking_verdict(struct core *core, const struct pod_set *set,
                                       const struct fit_result *fit)
@@ -217,7 +224,8 @@ static struct verdict lacking_verdict(struct core *core, const struct pod_set *s
                    arena_format(arena, "no node can take its pods (" STR_FMT ")",
                                 STR_ARG(nodes_text(arena, fit))));
     }
-    if (fit->is_too_large && !str_is_set(fit->pool_trouble)) {
+    bool may_come_back = has_nodes_away(fit) && !fit->is_never_together;
+    if (fit->is_too_large && !may_come_back && !str_is_set(fit->pool_trouble)) {
         return too_large(core, set, fit);
     }
     if (fit->is_never_together && !str_is_set(fit->pool_trouble)) {

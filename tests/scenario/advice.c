@@ -200,6 +200,20 @@ static void nothing_helps_where_nothing_is_free(void **state)
     assert_true(explanation_of(s, "second")->changes_tried.value);
 }
 
+/* Where no node may be used, waiting for room is no advice. */
+static void what_has_to_change_on_the_nodes_is_told(void **state)
+{
+    struct scenario *s = *state;
+    given_queue(s, "team-a", "cpu=8");
+    given_node(s, "oak", "cpu=8 taint=rot:NoSchedule");
+    given_node(s, "elm", "cpu=8 ready=False");
+    given_job(s, "train", "team-a", "pods=2 cpu=1");
+    expect_state(s, "train", "Pending NodesFull");
+    check_str(explanation_of(s, "train")->actions.items[0].message,
+              "It starts when a node is ready and healthy again, or a node's taint is removed or "
+              "its pods tolerate it; that others end doesn't help it.");
+}
+
 /* A size that the Job's own field fixes can't be changed by an annotation. */
 static void a_gang_of_one_has_no_fewer_pods(void **state)
 {
@@ -444,6 +458,7 @@ int main(void)
         scenario_test(the_room_of_many_nodes_is_bounded),
         scenario_test(fewer_pods_by_devices),
         scenario_test(nothing_helps_where_nothing_is_free),
+        scenario_test(what_has_to_change_on_the_nodes_is_told),
         scenario_test(a_gang_of_one_has_no_fewer_pods),
         scenario_test(another_flavor_by_its_selector),
         scenario_test(a_selector_that_matches_no_flavor),
