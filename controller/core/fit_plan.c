@@ -69,7 +69,7 @@ void plan_lose(struct core *core)
 {
     struct plan *plan = core->plan;
     plan->is_lost = true;
-    plan->layer_count = 0;
+    plan->layer_count = plan->lone_count = 0;
 }
 
 static void take_back_entry(struct core *core, const struct plan_entry *entry)
@@ -206,4 +206,58 @@ void fit_plan_promised(struct core *core, const struct crowd_list *list)
     if (core->search_steps != steps || has_found_trouble(core)) {
         plan_note_other(core);
     }
+}
+
+/* -- where nothing is planned ------------------------------------------------------------------ */
+
+static struct plan_lone *lone_find(struct core *core, const struct pod_demand *demand,
+                                   bool is_contested)
+{
+    struct plan *plan = core->plan;
+    if (plan->lone_pass != core->pass) {
+        plan->lone_pass = core->pass;
+        plan->lone_count = 0;
+    }
+    for (uint32_t i = 0; i < plan->lone_count; i++) {
+        struct plan_lone *lone = &plan->lone[i];
+        if (lone->is_contested == is_contested &&
+            fit_is_same_selector(lone->demand.node_selector, demand->node_selector) &&
+            fit_is_one_crowd(core, &lone->demand, demand)) {
+            return lone;
+        }
+    }
+    return NULL;
+}
+
+static void lone_keep(struct plan *plan, struct plan_lone *known, const struct plan_lone *lone)
+{
+    if (known != NULL) {
+        *known = *lone;
+    } else if (plan->lone_count < PLAN_LONE_MAX) {
+        plan->lone[plan->lone_count++] = *lone;
+    }
+}
+
+int64_t fit_place_alone(struct core *core, const struct pod_demand *demand, int64_t want,
+                        bool is_contested)
+{
+    struct plan *plan = core->plan;
+    /* Another selector may be gone before the pass is over. */
+    bool may_be_kept = may_keep(core) && demand->node_selector == &demand->set->node_selector;
+    struct plan_lone *known = may_be_kept ? lone_find(core, demand, is_contested) : NULL;
+    if (known != NULL && (want <= known->placed || known->placed < known->asked)) {
+        return want < known->placed ? want : known->placed;
+    }
+    uint32_t steps = core->search_steps;
+    fit_plan_new(core);
+    plan->is_inexact = false;
+    core->plan_is_contested = is_contested;
+    int64_t placed = fit_place(core, demand, want);
+    core->plan_is_contested = false;
+    bool is_clear = may_go_on(core, plan, demand) && !has_found_trouble(core);
+    if (may_be_kept && is_clear && core->search_steps == steps) {
+        struct plan_lone lone = {*demand, is_contested, want, placed};
+        lone_keep(plan, known, &lone);
+    }
+    return placed;
 }

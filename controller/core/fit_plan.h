@@ -26,6 +26,17 @@ struct plan_entry {
     struct device_state *device; /* NULL: pods */
 };
 
+/* More kinds of pods are counted anew. */
+#define PLAN_LONE_MAX 32
+
+/* How many pods of a kind had a place when nothing else was planned. */
+struct plan_lone {
+    struct pod_demand demand; /* its selector is its set's */
+    bool is_contested;
+    int64_t asked;
+    int64_t placed; /* fewer than asked: all that there are */
+};
+
 struct plan {
     struct plan_entry *entries; /* owned; what was planned, in that order */
     uint32_t entry_count;
@@ -35,14 +46,22 @@ struct plan {
     uint32_t layer_capacity;
     uint32_t layers_end; /* entries from here on are of the candidate */
     uint64_t pass;       /* whose state the layers rest on */
-    bool is_lost;        /* something is planned that isn't noted */
-    bool is_inexact; /* since it was last cleared: how many fit depends on how many were asked */
+    struct plan_lone lone[PLAN_LONE_MAX];
+    uint32_t lone_count;
+    uint64_t lone_pass; /* whose state they rest on */
+    bool is_lost;       /* something is planned that isn't noted */
+    bool is_inexact;    /* since it was last cleared: how many fit depends on how many were asked */
 };
 
 void fit_plan_init(struct core *core);
 void fit_plan_free(struct core *core);
 /* Nothing is planned but these crowds. */
 void fit_plan_promised(struct core *core, const struct crowd_list *list);
+
+/* Of so many pods, how many find a place where nothing is planned; within a pass it is counted once
+ * for each kind of pod. What is planned may be anything afterwards. */
+int64_t fit_place_alone(struct core *core, const struct pod_demand *demand, int64_t want,
+                        bool is_contested);
 
 /* For those who plan: */
 void plan_note_pods(struct core *core, struct node_state *node, const struct pod_set *set,

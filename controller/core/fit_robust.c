@@ -5,6 +5,7 @@
  * all the others land where it hurts most. Where that can't be said, the candidate waits until they
  * are bound, which is a matter of moments. */
 #include "ask.h"
+#include "fit_plan.h"
 #include "reach.h"
 #include "roam.h"
 #include "shadow.h"
@@ -316,8 +317,7 @@ static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i
 {
     const struct crowd *mine = &list->items[i];
     /* Pods above min-count may have no place anyhow: there is nothing that others could take. */
-    fit_plan_new(core);
-    int64_t own = fit_place(core, &mine->demand, mine->pods);
+    int64_t own = fit_place_alone(core, &mine->demand, mine->pods, false);
     struct weighed weighed = {.needed = own};
     for (uint32_t j = 0; j < list->count; j++) {
         if (j == i || own == 0) {
@@ -328,11 +328,8 @@ static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i
         }
         weigh_other(core, mine, &list->items[j], &weighed);
     }
-    fit_plan_new(core);
-    core->plan_is_contested = weighed.is_contested;
-    int64_t placed = weighed.is_unknown ? 0 : fit_place(core, &mine->demand, weighed.needed);
-    core->plan_is_contested = false;
-    if (!weighed.is_unknown && placed >= weighed.needed) {
+    if (!weighed.is_unknown && fit_place_alone(core, &mine->demand, weighed.needed,
+                                               weighed.is_contested) >= weighed.needed) {
         return true;
     }
     return places_beside_all(core, list, i) >= own;

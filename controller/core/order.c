@@ -163,18 +163,27 @@ static void probe_again(struct core *core, struct candidate *candidate)
     }
 }
 
+static bool is_known(const struct core *core, const struct candidate *candidate,
+                     const struct shape *shape, uint64_t version)
+{
+    return shape != NULL && candidate->pass == core->pass && candidate->version == version &&
+           candidate->shape == shape && candidate->gang == shape->first;
+}
+
 static const struct candidate *candidate_of(struct core *core, struct queue_state *queue,
                                             uint64_t version)
 {
     struct candidate *candidate = &order_of(&queue->node)->candidate;
-    struct shape *shape = next_of(core, queue);
+    struct shape *shape = order_first_ready(core, queue);
+    if (is_known(core, candidate, shape, version)) {
+        return candidate; /* nor has it become short meanwhile: nothing has been used up */
+    }
+    shape = next_of(core, queue);
     if (shape == NULL) {
         return NULL;
     }
     struct gang *gang = shape->first;
-    bool is_known = candidate->pass == core->pass && candidate->version == version &&
-                    candidate->gang == gang && candidate->shape == shape;
-    if (is_known) {
+    if (is_known(core, candidate, shape, version)) {
         return candidate;
     }
     bool is_fixed =

@@ -155,6 +155,39 @@ static void pods_on_their_way_are_placed_once(void **state)
     assert_true(counts.nodes_visited <= 60 * 4);
 }
 
+/* Gangs of 20 queues wait beside 40 pods on their way that could take their places. A node comes
+ * and all are judged: how many places there are for either kind is counted once for all of them. */
+static void places_are_counted_once_for_all_who_wait(void **state)
+{
+    struct scenario *s = *state;
+    checks_are_cheap(s);
+    for (int i = 0; i < 20; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "n%03d", i);
+        given_node(s, name, "cpu=4");
+    }
+    given_queue(s, "first", "cpu=40");
+    given_job(s, "starts", "first", "pods=40 cpu=1");
+    scenario_start(s);
+    expect_state(s, "starts", "Admitted");
+    for (int q = 0; q < QUEUES; q++) {
+        char queue[16];
+        char name[32];
+        (void)snprintf(queue, sizeof(queue), "q%02d", q);
+        given_queue(s, queue, "cpu=4");
+        (void)snprintf(name, sizeof(name), "job%02d", q);
+        given_job(s, name, queue, "pods=1 cpu=4");
+        expect_state(s, name, "Pending ReservedForOther");
+    }
+    (void)counts_take(s);
+    given_node(s, "n020", "cpu=4");
+    struct scenario_counts counts = counts_take(s);
+    assert_int_equal(counts.gangs_visited, QUEUES);
+    assert_int_equal(counts.admitted, 0);
+    /* Each looks at the 10 nodes that the 40 are put on, and no more than twice for itself. */
+    assert_true(counts.nodes_visited <= QUEUES * 12 + 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +196,7 @@ int main(void)
         scenario_test(release_in_another_tree_wakes_nobody),
         scenario_test(full_nodes_are_not_looked_at),
         scenario_test(pods_on_their_way_are_placed_once),
+        scenario_test(places_are_counted_once_for_all_who_wait),
         scenario_test(waiting_for_quota_is_not_woken_by_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
