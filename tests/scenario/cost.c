@@ -5,6 +5,8 @@
 #include "support/check.h"
 #include "support/scenario.h"
 
+#include "tallyman/base/limits.h"
+
 #define QUEUES 20
 #define UNLIKE 20 /* gangs per queue, no two alike */
 
@@ -188,6 +190,30 @@ static void places_are_counted_once_for_all_who_wait(void **state)
     assert_true(counts.nodes_visited <= QUEUES * 12 + 60);
 }
 
+/* A node that shrinks changes the reason of 300 gangs: they are told one part after the other, and
+ * none of them twice. */
+static void a_reason_is_told_in_parts(void **state)
+{
+    struct scenario *s = *state;
+    checks_are_cheap(s);
+    given_node(s, "n1", "cpu=4");
+    given_pod(s, "foreign", "n1", "cpu=3");
+    given_queue(s, "q", "cpu=100");
+    for (int i = 0; i < 300; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "job%03d", i);
+        given_job(s, name, "q", "pods=1 cpu=2");
+    }
+    scenario_start(s);
+    expect_state(s, "job299", "Pending NodesFull");
+    (void)counts_take(s);
+    given_node(s, "n1", "cpu=1");
+    struct scenario_counts counts = counts_take(s);
+    expect_state(s, "job299", "Pending NeverFits");
+    assert_int_equal(counts.admission_writes, 300);
+    assert_true(counts.most_effects <= TELL_GANGS_PER_STEP);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +223,7 @@ int main(void)
         scenario_test(full_nodes_are_not_looked_at),
         scenario_test(pods_on_their_way_are_placed_once),
         scenario_test(places_are_counted_once_for_all_who_wait),
+        scenario_test(a_reason_is_told_in_parts),
         scenario_test(waiting_for_quota_is_not_woken_by_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

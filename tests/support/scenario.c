@@ -112,6 +112,8 @@ static void drain(struct scenario *s);
 
 static void queue_effects(struct scenario *s, const struct effects *effects)
 {
+    bool is_most = effects->count > s->counts.most_effects;
+    s->counts.most_effects = is_most ? effects->count : s->counts.most_effects;
     for (uint32_t i = 0; i < effects->count; i++) {
         struct queued_effect *queued = ARENA_NEW(&s->arena, struct queued_effect);
         queued->effect = effects->items[i];

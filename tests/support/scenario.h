@@ -219,6 +219,7 @@ struct scenario_counts {
     uint32_t status_writes;
     uint32_t events;
     uint32_t effects;       /* of any kind */
+    uint32_t most_effects;  /* of one step */
     uint32_t gangs_visited; /* by decisions */
     uint32_t nodes_visited;
     uint32_t queues_ranked;
