@@ -260,6 +260,21 @@ static void pool_rebuild(struct core *core, struct pool_state *pool)
     pool_find_loose_part(core, pool);
 }
 
+/* Those hear of it who could use its devices, as they were or as they are; where the pool gives
+ * none for another reason now, or for none, all who want some are told so. */
+static void pool_renew(struct core *core, struct pool_state *pool)
+{
+    const char *problem = pool->problem;
+    bool is_gone = pool->slices == NULL;
+    wake_for_pool(core, pool);
+    pool_rebuild(core, pool);
+    if (problem != (is_gone ? NULL : pool->problem)) {
+        wake_for_devices(core);
+    } else if (!is_gone) {
+        wake_for_pool(core, pool);
+    }
+}
+
 static void slice_unlink(struct slice_state *slice)
 {
     struct slice_state **link = &slice->pool->slices;
@@ -287,6 +302,7 @@ void slice_apply(struct core *core, const struct resource_slice *object)
         }
         old_pool = slice->pool;
         slice_unlink(slice);
+        wake_for_pool(core, old_pool);
         pool_clear(core, old_pool); /* its devices point into the old clone */
         mem_free(slice->object);
     }
@@ -294,12 +310,11 @@ void slice_apply(struct core *core, const struct resource_slice *object)
     slice->pool = pool_get(core, &object->spec);
     slice->next_in_pool = slice->pool->slices;
     slice->pool->slices = slice;
-    pool_rebuild(core, slice->pool);
-    if (old_pool != NULL && old_pool != slice->pool) {
-        pool_rebuild(core, old_pool);
-    }
     asks_for_all_changed(core);
-    wake_for_devices(core);
+    pool_renew(core, slice->pool);
+    if (old_pool != NULL && old_pool != slice->pool) {
+        pool_renew(core, old_pool);
+    }
 }
 
 void slice_deleted(struct core *core, const struct resource_slice *object)
@@ -313,13 +328,13 @@ void slice_deleted(struct core *core, const struct resource_slice *object)
     struct pool_state *pool = slice->pool;
     HASH_DEL(core->slices, slice);
     slice_unlink(slice);
+    wake_for_pool(core, pool);
     pool_clear(core, pool);
     mem_free(slice->object);
     str_drop(&slice->name);
     mem_free(slice);
-    pool_rebuild(core, pool);
     asks_for_all_changed(core);
-    wake_for_devices(core);
+    pool_renew(core, pool);
 }
 
 struct str pools_trouble(const struct core *core, struct arena *arena)

@@ -71,7 +71,7 @@ void wake_shape(struct core *core, struct shape *shape);
 void wake_queue(struct core *core, struct queue_state *queue, uint32_t bits);
 /* All that wait for room or for an object (WAIT_CLUSTER, WAIT_PROMISES, WAIT_CONFIG). */
 void wake_all(struct core *core, uint32_t bits);
-/* wake_cluster.c: the Node is another than it was; or some pool of devices is. */
+/* wake_cluster.c: the Node is another than it was; or some devices are. */
 void wake_for_node_edit(struct core *core, const struct node_state *before,
                         const struct node_state *node);
 void wake_for_devices(struct core *core);

@@ -157,6 +157,9 @@ struct pool_state {
     const struct device_state *loose_card;
 };
 
+/* wake_cluster.c: the pool has, or is about to lose, the devices that it has now. */
+void wake_for_pool(struct core *core, const struct pool_state *pool);
+
 /* Of one capacity of a device that may be allocated several times, beyond what is in use; valid
  * while the device's epochs are the core's. */
 struct share_state {

@@ -4,6 +4,7 @@
  * its pods may use neither before nor after (by readiness, selector, taints, or any flavor of its
  * queue) is nothing to it, nor is an amount of something that it doesn't ask for. Where it can't be
  * told so simply (flavors of several resource groups, named claims) the gang is woken. */
+#include "ask.h"
 #include "extended.h"
 #include "internal.h"
 
@@ -219,6 +220,100 @@ void wake_for_node_edit(struct core *core, const struct node_state *before,
     }
 }
 
+/* -- pools of devices -------------------------------------------------------------------------- */
+
+/* A selector that fails on a device, or a device that several may have, matters wherever it is. */
+static bool concerns_request(struct core *core, const struct shape *shape,
+                             const struct pod_set *set, struct device_profile *profile,
+                             const struct device_state *device)
+{
+    enum match match = profile_match(core, profile, device);
+    if (match == MATCH_NO) {
+        return false;
+    }
+    bool is_anywhere = match == MATCH_FAILED || device->is_shareable;
+    return is_anywhere || service_of(core, shape, set, device->node) == SERVICE_OPEN;
+}
+
+static bool device_concerns_set(struct core *core, const struct shape *shape,
+                                const struct pod_set *set, const struct device_state *device)
+{
+    for (uint32_t i = 0; i < set->device_count; i++) {
+        if (concerns_request(core, shape, set, set->devices[i].profile, device)) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; set->ask != NULL && i < set->ask->option_count; i++) {
+        if (concerns_request(core, shape, set, set->ask->options[i].profile, device)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool pool_concerns_set(struct core *core, const struct shape *shape,
+                              const struct pod_set *set, const struct pool_state *pool)
+{
+    if (set->claim_count > 0 || (set->device_count == 0 && set->ask == NULL)) {
+        return wants_devices(set);
+    }
+    const struct device_state *device = pool->devices;
+    for (; device != NULL; device = device->next_in_pool) {
+        if (device->node == NULL || device_concerns_set(core, shape, set, device)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Room is kept for others: it matters which devices these may take, or that they find none. */
+static bool is_beside_others(const struct shape *shape)
+{
+    return (shape->verdict.waits_for & (WAIT_PROMISES | WAIT_BOOKING)) != 0 ||
+           shape->is_preempting_beside_promises;
+}
+
+static bool pool_concerns_shape(struct core *core, const struct shape *shape,
+                                const struct pool_state *pool)
+{
+    if (!shape->is_resolved || is_beside_others(shape)) {
+        return true;
+    }
+    if (shape->broken.reason != REASON_NONE) {
+        return shape_wants_devices(shape);
+    }
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        if (pool_concerns_set(core, shape, &shape->sets[s], pool)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void wake_for_pool(struct core *core, const struct pool_state *pool)
+{
+    if (core->options.is_plain) {
+        wake_all(core, WAIT_CLUSTER);
+        return;
+    }
+    for (struct shape *shape = core->room_waiters; shape != NULL; shape = shape->next_room_waiter) {
+        if ((shape->verdict.waits_for & WAIT_CLUSTER) != 0 && !shape->is_ready &&
+            pool_concerns_shape(core, shape, pool)) {
+            wake_shape(core, shape);
+        }
+    }
+    for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
+        if (!shape->is_room_changed && pool_concerns_shape(core, shape, pool)) {
+            shape->is_room_changed = core->has_room_changed = true;
+        }
+    }
+}
+
+static bool devices_concern_shape(const struct shape *shape)
+{
+    return !shape->is_resolved || is_beside_others(shape) || shape_wants_devices(shape);
+}
+
 void wake_for_devices(struct core *core)
 {
     if (core->options.is_plain) {
@@ -226,13 +321,12 @@ void wake_for_devices(struct core *core)
         return;
     }
     for (struct shape *shape = core->room_waiters; shape != NULL; shape = shape->next_room_waiter) {
-        if ((shape->verdict.waits_for & WAIT_CLUSTER) != 0 &&
-            (!shape->is_resolved || shape_wants_devices(shape))) {
+        if ((shape->verdict.waits_for & WAIT_CLUSTER) != 0 && devices_concern_shape(shape)) {
             wake_shape(core, shape);
         }
     }
     for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
-        if (!shape->is_resolved || shape_wants_devices(shape)) {
+        if (devices_concern_shape(shape)) {
             shape->is_room_changed = core->has_room_changed = true;
         }
     }

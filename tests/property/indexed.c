@@ -232,6 +232,53 @@ static void fits_as_plainly(const struct op *ops, uint32_t count, uint64_t seed)
     scenario_free(cut);
 }
 
+/* Beyond those of the world: a node's devices are others. */
+enum { OP_DEVICES = OP_COUNT, OP_DEVICES_TOO, OP_DEVICES_COUNT };
+
+static struct scenario *run_supply(const struct op *ops, uint32_t count,
+                                   const struct manner *manner)
+{
+    static const char *const devices[] = {"", "g0", "g1", "g0 g1", "g0 g1 g2"};
+    behave(manner);
+    struct scenario *s = scenario_new();
+    world_given(s);
+    for (uint32_t i = 0; i < count; i++) {
+        if (ops[i].kind < OP_DEVICES) {
+            world_do(s, &ops[i]);
+        } else {
+            char node[16];
+            (void)snprintf(node, sizeof(node), "n%d", ops[i].a % 3);
+            given_devices(s, node, devices[ops[i].b % ARRAY_COUNT(devices)]);
+        }
+    }
+    return s;
+}
+
+static void wakes_as_plainly(const struct op *ops, uint32_t count, uint64_t seed)
+{
+    (void)seed;
+    struct scenario *indexed = run_supply(ops, count, &indexed_at_once);
+    struct scenario *plain = run_supply(ops, count, &plainly);
+    same_deeds(trace_text(indexed), trace_text(plain));
+    scenario_free(indexed);
+    scenario_free(plain);
+}
+
+static bool check_supply(void)
+{
+    static const char *names[OP_DEVICES_COUNT];
+    for (int i = 0; i < OP_DEVICES_COUNT; i++) {
+        names[i] = i < OP_DEVICES ? world_op_names[i] : "devices";
+    }
+    const struct property supply = {.name = "devices wake as plainly",
+                                    .cases = 400,
+                                    .ops = 60,
+                                    .kinds = OP_DEVICES_COUNT,
+                                    .kind_names = names,
+                                    .run = wakes_as_plainly};
+    return property_check(&supply) != 0;
+}
+
 int main(void)
 {
     const struct property trees = {.name = "queues are ranked as plainly",
@@ -247,5 +294,6 @@ int main(void)
                                     .kind_names = world_op_names,
                                     .run = fits_as_plainly};
     int failed = property_check(&trees);
-    return property_check(&worlds) + failed;
+    failed += property_check(&worlds);
+    return failed + check_supply();
 }

@@ -133,6 +133,58 @@ static void devices_wake_nobody_who_wants_none(void **state)
     expect_state(s, "b", "Admitted");
 }
 
+/* A pool's devices are nothing to who asks for another driver's, nor to who may not use the node
+ * that they are on, whether they come, change or go. */
+static void devices_of_another_kind_or_node_wake_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=4 label=zone:east");
+    given_node(s, "n2", "cpu=4 label=zone:west");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_class(s, "fpga.example.com", "device.driver == 'fpga.example.com'");
+    given_template(s, "one", CLASS, 1);
+    given_template(s, "other", "fpga.example.com", 1);
+    given_bystander(s);
+    given_queue(s, "q", "cpu=8 gpu.example.com=2 fpga.example.com=2");
+    given_job(s, "a", "q", "pods=1 cpu=1 template=other");
+    given_job(s, "b", "q", "pods=1 cpu=1 template=one selector=zone:east");
+    parked(s);
+    given_devices(s, "n2", "g0");
+    given_devices(s, "n2", "g0 g1");
+    given_devices(s, "n2", "");
+    expect_nobody_woken(s);
+    given_devices(s, "n1", "g0");
+    expect_woken(s, 1);
+    expect_state(s, "b", "Admitted");
+    given_job(s, "c", "q", "pods=1 cpu=1 template=one selector=zone:east");
+    expect_state(s, "c", "Pending DevicesExhausted");
+    (void)counts_take(s);
+    given_devices(s, "n2", "g1");
+    expect_woken(s, 1); /* the pods of b are on their way: it matters what they may take instead */
+    given_devices(s, "n1", "g0 g1");
+    expect_state(s, "c", "Admitted");
+}
+
+/* Who asks for no devices may still wait for pods that do: when these find none any more, it can
+ * take no place of theirs. */
+static void devices_that_others_were_to_get_wake_who_waits_for_them(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=4");
+    given_node(s, "n2", "cpu=4");
+    given_devices(s, "n1", "g0");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_template(s, "one", CLASS, 1);
+    given_queue(s, "q", "cpu=8 gpu.example.com=2");
+    scenario_start(s);
+    given_job(s, "a", "q", "pods=1 cpu=1 template=one");
+    expect_state(s, "a", "Admitted");
+    given_job(s, "b", "q", "pods=4 cpu=1");
+    expect_state(s, "b", "Pending ReservedForOther");
+    given_devices(s, "n1", "");
+    expect_state(s, "b", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +193,8 @@ int main(void)
         scenario_test(a_node_that_goes_wakes_whom_it_could_have_served),
         scenario_test(what_a_namespace_gets_in_vain_wakes_nobody),
         scenario_test(devices_wake_nobody_who_wants_none),
+        scenario_test(devices_of_another_kind_or_node_wake_nobody),
+        scenario_test(devices_that_others_were_to_get_wake_who_waits_for_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
