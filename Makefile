@@ -93,7 +93,7 @@ test-vopr: ## the whole under faults, from SEED on; SEEDS=10000
 	$(call cmake_build,dev,vopr)
 	@PROPERTY_SEED=$(SEED) PROPERTY_CASES=$(SEEDS) $(BUILD_DIR)/dev/vopr
 
-test-vopr-bugs: ## plant bugs in a copy of the committed tree: test-vopr finds each in 1,000 seeds
+test-vopr-bugs: ## plant bugs in a copy of the committed tree: test-vopr finds each in 2,000 seeds
 	@cmake/deps test
 	@tests/vopr/bugs/run --build-dir $(BUILD_DIR)/vopr-bugs
 
