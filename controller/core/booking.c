@@ -164,6 +164,12 @@ static struct verdict kept_verdict(struct core *core, const struct booking *book
                                ", which is ahead of it; nobody knows when that one starts, because "
                                "gangs in its way state no run-time bound",
                                STR_ARG(who));
+    } else if (booking->start_ms <= core->now_ms) {
+        message = arena_format(arena,
+                               "would take room that is kept for " STR_FMT
+                               ", which is ahead of it and starts as soon as the gangs in its way "
+                               "have stopped, whose run-time bounds are over",
+                               STR_ARG(who));
     } else {
         message = arena_format(
             arena,

@@ -384,6 +384,13 @@ struct str pod_set_asked_text(struct core *core, const struct pod_set *set, stru
 
 struct str doubled_text(struct arena *arena, const struct quota_node *node)
 {
+    if (str_eq(node->doubled, node->doubled_by)) {
+        return arena_format(arena,
+                            "spec.resourceGroups lists " STR_FMT
+                            " twice for one flavor; list each flavor once, and each resource once "
+                            "in it",
+                            STR_ARG(node->doubled));
+    }
     return arena_format(arena,
                         "spec.resourceGroups lists both " STR_FMT " and " STR_FMT
                         ", which are names of one DeviceClass and so one account; list one of them",

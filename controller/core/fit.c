@@ -277,9 +277,10 @@ static struct measured walk_extended(struct core *core, const struct pod_demand 
     return measured;
 }
 
+/* `claim`: the named one that asks for them; NULL: each pod does. */
 static void measure_class(struct core *core, const struct pod_demand *demand,
                           const struct device_demand *device, int64_t count,
-                          struct fit_result *result)
+                          const struct claim_state *claim, struct fit_result *result)
 {
     struct measured measured;
     if (device->is_alternative || profile_has_shareable(core, device->profile)) {
@@ -306,6 +307,7 @@ static void measure_class(struct core *core, const struct pod_demand *demand,
     }
     bool is_too_large = measured.largest >= 0 && measured.largest < device->count;
     if ((free < asked || is_too_large) && !result->is_too_large) {
+        result->too_large_of = is_too_large && claim != NULL ? claim->key : STR_NONE;
         result->short_of = name;
         result->asked = asked;
         result->free = free;
@@ -364,13 +366,13 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
     }
     measure_resource(core, demand, resource_find(core, STR(RESOURCE_PODS)), 1, count, result);
     for (uint32_t i = 0; i < demand->set->device_count; i++) {
-        measure_class(core, demand, &demand->set->devices[i], count, result);
+        measure_class(core, demand, &demand->set->devices[i], count, NULL, result);
     }
     result->is_asked_special = is_searched(core, demand->set);
     for (uint32_t c = 0; c < demand->set->claim_count; c++) {
         const struct shared_claim_demand *claim = &demand->set->claims[c];
         for (uint32_t i = 0; i < claim->request_count && !claim_is_allocated(claim->claim); i++) {
-            measure_class(core, demand, &claim->requests[i], 1, result);
+            measure_class(core, demand, &claim->requests[i], 1, claim->claim, result);
         }
     }
     if (result->is_asked_special || result->is_uneven) {

@@ -91,6 +91,7 @@ struct fit_result {
     bool is_beside_promises;  /* pods on their way were reckoned with */
     struct str pool_trouble;  /* in the scratch arena; devices that are there and don't count */
     bool is_too_large;        /* one pod is larger than any node that isn't excluded */
+    struct str too_large_of;  /* then: the key of the named claim that is; absent: the pod */
     bool is_never_together;   /* no node has all that one pod needs, were it empty and healthy */
     bool is_promised;         /* it could fit, but for pods on their way to places of their own */
     bool is_claim_ill;        /* that one has a device that would evict its pods */

@@ -35,6 +35,16 @@ static struct verdict too_large(struct core *core, const struct pod_set *set,
                                 const struct fit_result *fit)
 {
     struct arena *arena = &core->scratch;
+    if (str_is_set(fit->too_large_of)) {
+        size_t slash = str_find_char(fit->too_large_of, '/');
+        return say(
+            REASON_NEVER_FITS,
+            arena_format(arena,
+                         "claim " STR_FMT " needs %lld " STR_FMT
+                         " on one node, more than any node that it may use has (" STR_FMT ")",
+                         STR_ARG(str_skip(fit->too_large_of, slash + 1)), (long long)fit->asked,
+                         STR_ARG(fit->short_of), STR_ARG(nodes_text(arena, fit))));
+    }
     int64_t per_pod = set->size.min_count > 0 ? fit->asked / set->size.min_count : fit->asked;
     return say(REASON_NEVER_FITS,
                arena_format(arena,

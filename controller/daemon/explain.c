@@ -104,7 +104,7 @@ static int take_option(int option, struct explain_options *options)
 /* "train", "job/train", "jobs/train", "job.batch/train", or "NAMESPACE/train". */
 static int take_name(struct explain_options *options, const char *text)
 {
-    static const char *const kinds[] = {"job", "jobs", "job.batch", "jobs.batch"};
+    static const char *const kinds[] = {"job", "jobs", "job.batch", "jobs.batch", "Job"};
     struct str name = str_from_c(text);
     size_t slash = str_find_char(name, '/');
     if (slash < name.len) {
@@ -270,10 +270,12 @@ static const struct decided_gang *find_gang(const struct explain_options *option
         found = is_it ? gang : found;
     }
     if (found == NULL) {
+        bool is_within = str_is_set(options->source.namespace_name);
         *ret_status = say(1,
-                          "no Job " STR_FMT " of the manifests waits or runs in a queue; a Job is "
-                          "queued by label tallyman.dev/queue",
-                          STR_ARG(options->name));
+                          "no Job " STR_FMT "%s" STR_FMT " of the manifests waits or runs in a "
+                          "queue; a Job is queued by label tallyman.dev/queue",
+                          STR_ARG(options->name), is_within ? " in namespace " : "",
+                          STR_ARG(options->source.namespace_name));
     }
     return found;
 }

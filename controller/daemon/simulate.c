@@ -201,6 +201,7 @@ static int take_seed(struct simulation *simulation)
     int64_t seed = 0;
     int status = take_count("--seed", INT32_MAX, &seed);
     simulation->seed = (uint64_t)seed;
+    simulation->has_seed = true;
     return status;
 }
 
@@ -299,6 +300,18 @@ static int check_manifests_only(const struct simulation *simulation)
     return 0;
 }
 
+static int check_faults(const struct simulation *simulation)
+{
+    if (simulation->has_faults && (is_bulk(simulation) || simulation->is_plain_only)) {
+        return complain("--faults", is_bulk(simulation) ? "with a load or a trace" : "--plain",
+                        "faults are played on manifests, with Tallyman");
+    }
+    if (simulation->has_seed && !simulation->has_faults) {
+        return complain("--seed", "without --faults", "nothing else is drawn; give both, or none");
+    }
+    return 0;
+}
+
 static int check_options(const struct simulation *simulation)
 {
     const struct bulk_command *bulk = &simulation->bulk;
@@ -310,12 +323,10 @@ static int check_options(const struct simulation *simulation)
         return complain("--swf", "--csv", "only one trace is played at a time");
     }
     if (is_bulk(simulation) && simulation->is_plain_only) {
-        return complain("--plain", "", "a load or a trace is played with Tallyman only");
+        return complain("--plain", "with a load or a trace", "these are played with Tallyman only");
     }
-    if (simulation->has_faults && (is_bulk(simulation) || simulation->is_plain_only)) {
-        return complain("--faults", "", "it is for manifests, played with Tallyman");
-    }
-    return is_bulk(simulation) ? 0 : check_manifests_only(simulation);
+    int status = check_faults(simulation);
+    return status != 0 || is_bulk(simulation) ? status : check_manifests_only(simulation);
 }
 
 /* 0: go on, -1: all said, else the exit status. */

@@ -63,7 +63,7 @@ struct simulation {
     bool is_plain_only;
     bool is_tallyman_only;
     bool shows_all;
-    bool has_faults;
+    bool has_faults, has_seed;
     uint64_t seed;
     struct manifest_list manifests;
     int64_t start_ms; /* of the clock; 0: the simulator's own */

@@ -166,6 +166,19 @@ static struct rc load_events(const struct workload *workload, struct bulk *bulk,
     return RC_SUCCESS;
 }
 
+/* A load's pods are made by nobody's request, so no autoscaler answers. */
+static struct rc load_manifest(struct bulk *bulk, const struct object *object, struct err *err)
+{
+    const struct queue *queue = object->kind == KIND_QUEUE ? (const void *)object->value : NULL;
+    if (queue != NULL && queue->spec.admission_checks.count > 0) {
+        return err_set(err, RC_INVALID,
+                       "Queue " STR_FMT ": spec.admissionChecks isn't played with loads and "
+                       "traces; leave it out, or play the Jobs as manifests",
+                       STR_ARG(queue->meta.name));
+    }
+    return bulk_load(bulk, object, err);
+}
+
 struct rc workload_load_objects(struct workload *workload, const struct manifest_list *manifests,
                                 struct bulk *bulk, struct err *err)
 {
@@ -174,7 +187,7 @@ struct rc workload_load_objects(struct workload *workload, const struct manifest
         if (manifest->object.kind == KIND_NONE) {
             continue;
         }
-        TRY(err_prefix(err, bulk_load(bulk, &manifest->object, err), STR_FMT ":%u",
+        TRY(err_prefix(err, load_manifest(bulk, &manifest->object, err), STR_FMT ":%u",
                        STR_ARG(manifest->file_name), manifest->line));
     }
     TRY(load_nodes(workload, bulk, err));

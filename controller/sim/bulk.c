@@ -140,13 +140,6 @@ struct rc bulk_load(struct bulk *bulk, const struct object *object, struct err *
         return err_set(err, RC_INVALID, "%s " STR_FMT ": a load or a trace brings the jobs itself",
                        kind_info(object->kind)->name, STR_ARG(object->value->name));
     }
-    const struct queue *queue = object->kind == KIND_QUEUE ? (const void *)object->value : NULL;
-    if (queue != NULL && queue->spec.admission_checks.count > 0) {
-        return err_set(err, RC_INVALID,
-                       "Queue " STR_FMT ": spec.admissionChecks isn't played with loads and "
-                       "traces; leave it out, or play the Jobs as manifests",
-                       STR_ARG(queue->meta.name));
-    }
     struct event event = {.kind = EVENT_OBJECT,
                           .object = *object,
                           .now_ms = bulk->options.start_ms,

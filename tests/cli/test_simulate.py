@@ -49,3 +49,24 @@ def test_an_indexed_job_that_starts_with_fewer_pods_ends_with_as_many(bench):
     answer = bench.run("simulate", bench.file(given), "-o", "json").expect(0).data
     assert (answer["jobs"], answer["finished"]) == (1, 1), json.dumps(answer)[:400]
     assert 60 <= answer["makespanSeconds"] < 100, "one round of three pods, none left for a second"
+
+
+def test_the_autoscaler_is_played_with_manifests(bench):
+    checked = bare(queue("crane", "3"))
+    checked["spec"]["admissionChecks"] = ["provisioning"]
+    checked["spec"]["provisioning"] = {"className": "check-capacity.autoscaling.x-k8s.io"}
+    work = job("j", "crane", 2)
+    work["spec"]["template"]["metadata"] = {"annotations": {"example.com/run-for": "60s"}}
+    given = [bare(each) for each in (namespace("quay"), node("n1"), work)] + [checked]
+    given[1]["status"] = node("n1")["status"]
+    answer = bench.run("simulate", bench.file(given), "-o", "json").expect(0).data
+    assert (answer["jobs"], answer["finished"]) == (1, 1), json.dumps(answer)[:400]
+    assert answer["makespanSeconds"] >= 120, "a minute until it is provisioned, and one of work"
+
+
+def test_options_that_say_nothing_together_are_refused(bench):
+    for args, text in (
+        (("--faults", "--plain"), "--faults --plain: "),
+        (("--seed", "3"), "--seed without --faults: "),
+    ):
+        bench.run("simulate", DEADLOCK, *args).expect(2, text)
