@@ -25,6 +25,7 @@ struct http_server {
     struct http_tls *tls;      /* owned; NULL: plain HTTP */
     char address[ADDRESS_TEXT_BYTES];
     struct http_client *clients; /* owned */
+    bool has_closed;             /* a connection went during this run of MHD */
 
     uv_poll_t poll;   /* MHD's epoll descriptor */
     uv_timer_t timer; /* when MHD wants to run without an event */

@@ -63,6 +63,7 @@ static void client_remove(struct http_server *server, struct http_client *client
         client->next->previous = client->previous;
     }
     mem_free(client);
+    server->has_closed = true;
     if (server->clients == NULL) {
         (void)uv_timer_stop(&server->sweep);
     }
@@ -154,8 +155,13 @@ void http_run(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG wait_ms = 0;
 
+    server->has_closed = false;
     (void)MHD_run(server->daemon);
-    if (MHD_get_timeout(server->daemon, &wait_ms) == MHD_YES) {
+    /* At its limit MHD stops to listen, and takes it up again in the run after the one that closed
+     * a connection: where that was the last, no event would ever call it. */
+    if (server->has_closed) {
+        (void)uv_timer_start(&server->timer, on_timer, 0, 0);
+    } else if (MHD_get_timeout(server->daemon, &wait_ms) == MHD_YES) {
         (void)uv_timer_start(&server->timer, on_timer, wait_ms, 0);
     } else {
         (void)uv_timer_stop(&server->timer);
