@@ -267,6 +267,20 @@ static bool has_all_slots(struct core *core, const struct fit_wants *wants, stru
     return true;
 }
 
+static bool keeps_out(struct core *core, const struct fit_wants *wants, struct node_state *node)
+{
+    if (wants->domain != NULL && node->object != NULL &&
+        !node_labels_contain(&wants->domain->path, &node->object->meta.labels)) {
+        return true;
+    }
+    for (uint32_t w = 0; w < wants->count; w++) {
+        if (node_exclusion(core, &wants->items[w].demand, node) != EXCLUDED_COUNT) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The first pod's node fixes the claim's devices, so all pods that name it have to go to that one
  * node: found here, and written into their nodeSelector. So it is where on several nodes the pods
  * could take each other's devices. */
@@ -284,10 +298,8 @@ static bool fit_one_node(struct core *core, const struct crowd_list *promised,
         struct str hostname = node->object == NULL
                                   ? STR_NONE
                                   : string_map_get(&node->object->meta.labels, LABEL_HOSTNAME);
-        bool is_elsewhere = wants->domain != NULL && node->object != NULL &&
-                            !node_labels_contain(&wants->domain->path, &node->object->meta.labels);
-        if (str_is_empty(hostname) || is_elsewhere) {
-            continue;
+        if (str_is_empty(hostname) || keeps_out(core, wants, node)) {
+            continue; /* before all that is promised is placed once more for a try */
         }
         if (wants->are_pinned &&
             (!has_all_slots(core, wants, node) || ++tried > PINNED_NODES_MAX)) {
