@@ -33,7 +33,7 @@ def test_a_server_that_dies_restarts_and_has_forgotten_the_past(context):
     time.sleep(3)
     servers.compact()
     bench.faults.is_down = False
-    bench.wait_started(waiting, 10)
+    bench.wait_started(waiting, 30)
     bench.wait_finished(timeout_s=90)   # what plays the pods counts their 40 s anew after the restart
     bench.judge()
 
