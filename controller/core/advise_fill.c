@@ -4,16 +4,21 @@
 
 #include "tallyman/base/limits.h"
 
+static struct str annotate_command(const struct gang *gang, struct arena *arena, const char *keys,
+                                   int64_t value, const char *unit)
+{
+    return arena_format(
+        arena, "kubectl annotate --overwrite job " STR_FMT " -n " STR_FMT " %s=%lld%s",
+        STR_ARG(gang->name), STR_ARG(gang->namespace_name), keys, (long long)value, unit);
+}
+
 static void fill_fewer(const struct gang *gang, const struct advice_item *item, struct arena *arena,
                        struct explanation_action *action)
 {
     action->message = arena_format(arena, "would start now with %lld of %lld pods",
                                    (long long)item->count, (long long)gang->size.pods);
-    action->command =
-        arena_format(arena,
-                     "kubectl annotate --overwrite job " STR_FMT " -n " STR_FMT
-                     " tallyman.dev/partial=true tallyman.dev/min-count=%lld",
-                     STR_ARG(gang->name), STR_ARG(gang->namespace_name), (long long)item->count);
+    action->command = annotate_command(
+        gang, arena, "tallyman.dev/partial=true tallyman.dev/min-count", item->count, "");
 }
 
 static void fill_shorter(const struct gang *gang, const struct advice_item *item,
@@ -21,11 +26,7 @@ static void fill_shorter(const struct gang *gang, const struct advice_item *item
 {
     action->message =
         arena_format(arena, "would start now if it ran for %lldm at most", (long long)item->count);
-    action->command =
-        arena_format(arena,
-                     "kubectl annotate --overwrite job " STR_FMT " -n " STR_FMT
-                     " tallyman.dev/max-runtime=%lldm",
-                     STR_ARG(gang->name), STR_ARG(gang->namespace_name), (long long)item->count);
+    action->command = annotate_command(gang, arena, "tallyman.dev/max-runtime", item->count, "m");
 }
 
 static void fill_selector(const struct gang *gang, const struct advice_item *item,

@@ -293,8 +293,8 @@ int64_t node_slots_beside_others(const struct core *core, const struct pod_set *
  * others take some, too. `ret_is_exact`: it is never enough for more. */
 int64_t node_safe_device_slots(struct core *core, const struct pod_set *set,
                                const struct node_state *node, bool *ret_is_exact);
-/* Nodes that aren't excluded. */
-uint32_t demand_count_nodes(struct core *core, const struct pod_demand *demand);
+/* At most one node isn't excluded. */
+bool demand_sees_one_node(struct core *core, const struct pod_demand *demand);
 
 /* -- fit_health.c: what is only out because it isn't healthy ------------------------------------
  */

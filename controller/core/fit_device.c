@@ -189,12 +189,15 @@ int64_t node_safe_device_slots(struct core *core, const struct pod_set *set,
     return slots;
 }
 
-uint32_t demand_count_nodes(struct core *core, const struct pod_demand *demand)
+bool demand_sees_one_node(struct core *core, const struct pod_demand *demand)
 {
     uint32_t count = 0;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        count += node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT;
+        bool is_seen = node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT;
+        if (is_seen && ++count > 1) {
+            return false;
+        }
     }
-    return count;
+    return true;
 }

@@ -446,7 +446,7 @@ struct roaming roaming_judge(struct core *core, const struct pod_demand *demand,
         return roaming;
     }
     if (demand->set->device_count == 0) {
-        roaming.sees_one_node = demand_count_nodes(core, demand) <= 1;
+        roaming.sees_one_node = demand_sees_one_node(core, demand);
         return roaming;
     }
     struct scene scene = scene_read(core, demand);

@@ -157,6 +157,42 @@ static void pods_on_their_way_are_placed_once(void **state)
     assert_true(counts.nodes_visited <= 60 * 4);
 }
 
+/* A claim holds its gang to one node of those that the gang may use. To try the 99 others would
+ * place the pods on their way once more for each. */
+static void nodes_that_keep_pods_out_are_not_tried_for_their_claim(void **state)
+{
+    struct scenario *s = *state;
+    checks_are_cheap(s);
+    given_class(s, "gpu.example.com", "device.driver == 'gpu.example.com'");
+    given_queue(s, "q", "cpu=240");
+    for (int i = 0; i < 99; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "n%03d", i);
+        given_node(s, name, "cpu=4");
+        given_devices(s, name, "g0");
+    }
+    given_node(s, "n099", "cpu=100 label=pool:cards");
+    given_devices(s, "n099", "g0");
+    given_json(
+        s, KIND_RESOURCE_SLICE, /* a device of no node: what is placed isn't kept then */
+        "{\"metadata\":{\"name\":\"far\"},\"spec\":{\"driver\":\"gpu.example.com\",\"pool\":{"
+        "\"name\":\"far\",\"generation\":1,\"resourceSliceCount\":1},\"allNodes\":true,"
+        "\"devices\":[{\"name\":\"g9\"}]}}");
+    for (int i = 0; i < 20; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "job%02d", i);
+        given_job(s, name, "q", "pods=4 cpu=1");
+    }
+    scenario_start(s);
+    given_queue(s, "cards", "cpu=4 gpu.example.com=1");
+    given_claim(s, "c", "gpu.example.com", 1);
+    (void)counts_take(s);
+    given_job(s, "holds", "cards", "pods=2 cpu=1 claim=c selector=pool:cards");
+    struct scenario_counts counts = counts_take(s);
+    expect_state(s, "holds", "Admitted");
+    assert_true(counts.nodes_visited < 200);
+}
+
 /* Gangs of 20 queues wait beside 40 pods on their way that could take their places. A node comes
  * and all are judged: how many places there are for either kind is counted once for all of them. */
 static void places_are_counted_once_for_all_who_wait(void **state)
@@ -222,6 +258,7 @@ int main(void)
         scenario_test(release_in_another_tree_wakes_nobody),
         scenario_test(full_nodes_are_not_looked_at),
         scenario_test(pods_on_their_way_are_placed_once),
+        scenario_test(nodes_that_keep_pods_out_are_not_tried_for_their_claim),
         scenario_test(places_are_counted_once_for_all_who_wait),
         scenario_test(a_reason_is_told_in_parts),
         scenario_test(waiting_for_quota_is_not_woken_by_pods),

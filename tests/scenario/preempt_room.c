@@ -12,11 +12,9 @@ static void given_classes(struct scenario *s)
     given_priority_class(s, "high", 9);
 }
 
-/* One cpu of two is free, `low` has the other, and `high` needs both: the free one isn't anybody's
- * while `low` stops. */
-static void free_room_that_it_needs_is_nobody_elses(void **state)
+/* `high` gets the node whole once `low` has stopped; `third` would fit on what is free now. */
+static void given_third_beside_reserved_room(struct scenario *s)
 {
-    struct scenario *s = *state;
     given_classes(s);
     given_node(s, "n1", "cpu=2");
     given_queue(s, "q", "cpu=9 within=LowerPriority");
@@ -27,6 +25,14 @@ static void free_room_that_it_needs_is_nobody_elses(void **state)
     expect_state(s, "high", "Reserved WaitingForVictims");
     given_job(s, "third", "q", "pods=1 cpu=1 priority=mid created=2000");
     expect_state(s, "third", "Pending ReservedForOther");
+}
+
+/* One cpu of two is free, `low` has the other, and `high` needs both: the free one isn't anybody's
+ * while `low` stops. */
+static void free_room_that_it_needs_is_nobody_elses(void **state)
+{
+    struct scenario *s = *state;
+    given_third_beside_reserved_room(s);
     gang_stops(s, "low");
     expect_state(s, "high", "Admitted");
     expect_state(s, "third", "Pending NodesFull");
@@ -40,15 +46,7 @@ static void free_room_that_it_needs_is_nobody_elses(void **state)
 static void given_up_room_is_anybodys(void **state)
 {
     struct scenario *s = *state;
-    given_classes(s);
-    given_node(s, "n1", "cpu=2");
-    given_queue(s, "q", "cpu=9 within=LowerPriority");
-    given_job(s, "low", "q", "pods=1 cpu=1 priority=low created=0");
-    scenario_start(s);
-    gang_starts(s, "low", "n1");
-    given_job(s, "high", "q", "pods=1 cpu=2 priority=high created=1000");
-    given_job(s, "third", "q", "pods=1 cpu=1 priority=mid created=2000");
-    expect_state(s, "third", "Pending ReservedForOther");
+    given_third_beside_reserved_room(s);
     job_deleted_now(s, "high");
     expect_state(s, "third", "Admitted");
 }
@@ -57,15 +55,7 @@ static void given_up_room_is_anybodys(void **state)
 static void room_elsewhere_is_free(void **state)
 {
     struct scenario *s = *state;
-    given_classes(s);
-    given_node(s, "n1", "cpu=2");
-    given_queue(s, "q", "cpu=9 within=LowerPriority");
-    given_job(s, "low", "q", "pods=1 cpu=1 priority=low created=0");
-    scenario_start(s);
-    gang_starts(s, "low", "n1");
-    given_job(s, "high", "q", "pods=1 cpu=2 priority=high created=1000");
-    given_job(s, "third", "q", "pods=1 cpu=1 priority=mid created=2000");
-    expect_state(s, "third", "Pending ReservedForOther");
+    given_third_beside_reserved_room(s);
     given_node(s, "n2", "cpu=3");
     expect_state(s, "third", "Admitted");
 }

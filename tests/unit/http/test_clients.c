@@ -202,6 +202,28 @@ static void at_the_limit_the_loop_doesnt_spin(void **state)
     expect_answer(get(f, "GET", "/healthz"), "200 OK", "ok\n");
 }
 
+/* The server sees that they have gone in one run, after which nothing more happens to call it. */
+static void all_who_filled_it_may_leave_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct flood floods[3];
+    char url[128];
+
+    f->options.idle_s = 60;
+    open_server(f);
+    for (uint8_t i = 0; i < 3; i++) {
+        (void)flood_start(f, &floods[i], (uint8_t)(2 + i), 40);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(write(floods[i].until[1], "x", 1), 1);
+        assert_int_equal(waitpid(floods[i].child, NULL, 0), floods[i].child);
+        (void)close(floods[i].until[0]);
+        (void)close(floods[i].until[1]);
+    }
+    (void)snprintf(url, sizeof(url), "http://%s/healthz", http_server_address(f->server).ptr);
+    assert_string_equal(curl(f, (char *[]){"curl", "-sSf", "-m", "5", url, NULL}), "ok\n");
+}
+
 static void with_nobody_there_it_sleeps(void **state)
 {
     struct fixture *f = *state;
@@ -243,6 +265,7 @@ int main(void)
         T(an_idle_connection_is_closed),
         T(a_flood_from_one_address_leaves_room_for_others),
         T(at_the_limit_the_loop_doesnt_spin),
+        T(all_who_filled_it_may_leave_at_once),
         T(with_nobody_there_it_sleeps),
         T(closing_ends_open_connections),
         T(what_isnt_http_ends_the_connection),
