@@ -16,7 +16,7 @@ from .witness import end_state
 from .worlds import World
 
 SETTLE_S = 20
-QUIET_S = 5.0
+QUIET_S = 10.5    # positions and explanations of those who wait are refreshed every ten seconds
 CHECKED_S = 1.0
 LEASE_STORY, LEASE_WRITES = "s1", 2    # which has a Lease; it is written without end
 HIDDEN = (("jobs",), ("pods",), ("resourceclaims",), ("jobs", "pods", "resourceclaims"))
