@@ -10,6 +10,11 @@ struct verdict verdict_say(enum reason reason, uint32_t waits_for, struct str me
     return (struct verdict){.reason = reason, .waits_for = waits_for, .message = message};
 }
 
+bool verdict_is_passed_over(const struct verdict *verdict)
+{
+    return verdict->is_never || reason_info(verdict->reason)->is_passed_over;
+}
+
 /* -- what is asked ---------------------------------------------------------------------------- */
 
 struct quota_demand *attempt_demand(struct set_attempt *set, struct str resource)

@@ -105,7 +105,7 @@ static void take_next(struct core *core, struct shape *shape)
     if (!is_strict) {
         return;
     }
-    if (reason_info(evaluation.verdict.reason)->is_passed_over) {
+    if (verdict_is_passed_over(&evaluation.verdict)) {
         gang_show(core, gang);
         strict_go_on(core, queue);
     } else {

@@ -242,6 +242,7 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
     uint32_t tried = 0;
     uint32_t shortage_capacity = 0;
     bool has_fit = false;
+    bool is_never = true;
     do {
         struct evaluation evaluation;
         struct verdict verdict = judge_beside_bookings(attempt, &evaluation);
@@ -259,6 +260,7 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
             continue;
         }
         waits_for |= verdict.waits_for;
+        is_never &= verdict_is_passed_over(&verdict);
         note_shortage(attempt, &verdict, ret_evaluation, &shortage_capacity);
         note_flavor(attempt, &verdict, &evidence);
         if (nearest.reason == REASON_NONE ||
@@ -273,6 +275,7 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
         return;
     }
     nearest.waits_for = waits_for;
+    nearest.is_never = is_never;
     if (tried > 1) {
         nearest.asked = 0; /* room in any of the flavors may be enough */
         nearest.resource = STR_NONE;
@@ -285,14 +288,14 @@ void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *r
 {
     *ret_evaluation = (struct evaluation){.has_fit = false};
     struct verdict *verdict = &ret_evaluation->verdict;
+    if (shape->broken.reason == REASON_NO_MATCHING_FLAVOR) {
+        shape->is_resolved = false; /* the resource may have become known */
+    }
+    shape_resolve(core, shape); /* what it asks for is told, whatever its queue is like */
     *verdict = evaluate_queue(core, shape);
     if (verdict->reason != REASON_NONE) {
         return;
     }
-    if (shape->broken.reason == REASON_NO_MATCHING_FLAVOR) {
-        shape->is_resolved = false; /* the resource may have become known */
-    }
-    shape_resolve(core, shape);
     if (shape->broken.reason != REASON_NONE) {
         *verdict = shape->broken;
         verdict->message = arena_copy_str(&core->scratch, shape->broken.message);

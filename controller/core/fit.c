@@ -380,6 +380,7 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
     }
     result->is_never_together =
         result->excluded[EXCLUDED_FULL] > 0 && !fit_could_hold_one(core, demand);
+    result->is_too_many = fit_most_ever(core, demand, count) < count;
     if (result->is_class || str_is_set(result->health.resource)) {
         result->pool_trouble = pools_trouble(core, &core->scratch);
     }

@@ -92,6 +92,7 @@ struct fit_result {
     struct str pool_trouble;  /* in the scratch arena; devices that are there and don't count */
     bool is_too_large;        /* one pod is larger than any node that isn't excluded */
     struct str too_large_of;  /* then: the key of the named claim that is; absent: the pod */
+    bool is_too_many;         /* more pods than all nodes could hold, were they empty and healthy */
     bool is_never_together;   /* no node has all that one pod needs, were it empty and healthy */
     bool is_promised;         /* it could fit, but for pods on their way to places of their own */
     bool is_claim_ill;        /* that one has a device that would evict its pods */
@@ -151,6 +152,9 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
                  struct fit_result *result);
 /* Fills node after node with such pods, in the plan; how many found a place, at most `want`. */
 int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want);
+
+/* fit_ever.c: how many such pods could run at once if nothing else did, at most `want`. */
+int64_t fit_most_ever(struct core *core, const struct pod_demand *demand, int64_t want);
 
 /* Whether some node has all that one pod needs, were it empty. One that isn't ready, is cordoned or
  * out for its health counts: it comes back as it was. */
@@ -276,6 +280,8 @@ struct device_state *device_walk_next(struct device_walk *walk); /* NULL: there 
 /* Another gang of the shape has these labels on the template of that set. */
 void pod_set_meet_labels(struct pod_set *set, const struct string_map *labels);
 bool pod_set_keeps_apart(const struct pod_set *set);
+/* By its host ports or that: no two of its pods are put on one node. */
+bool pod_set_is_one_a_node(const struct pod_set *set);
 void pod_read_apart(struct core *core, struct pod_state *pod, const struct pod *object);
 void pod_drop_apart(struct core *core, struct pod_state *pod);
 /* Whether a pod somewhere keeps such pods off that node. */

@@ -160,6 +160,11 @@ bool pod_set_keeps_apart(const struct pod_set *set)
            affinity->pod_anti_affinity->required.count > 0;
 }
 
+bool pod_set_is_one_a_node(const struct pod_set *set)
+{
+    return pod_set_keeps_apart(set) || has_port(set->spec, 0);
+}
+
 int64_t node_slots_beside_others(const struct core *core, const struct pod_set *set,
                                  const struct node_state *node)
 {
@@ -167,7 +172,7 @@ int64_t node_slots_beside_others(const struct core *core, const struct pod_set *
         return 0;
     }
     bool is_apart = pod_set_keeps_apart(set);
-    if (!is_apart && !has_port(set->spec, 0)) {
+    if (!pod_set_is_one_a_node(set)) {
         return INT64_MAX;
     }
     if (node->plan_epoch == core->plan_epoch && node->planned.count > 0) {

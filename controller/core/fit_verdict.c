@@ -284,5 +284,6 @@ struct verdict fit_verdict(struct core *core, const struct fit_wants *wants,
 {
     struct verdict verdict = judge_fit(core, wants->items[fit->short_set].demand.set, fit);
     verdict.waits_for |= fit->is_beside_promises ? WAIT_PROMISES : 0;
+    verdict.is_never = fit->is_too_many && fit->nodes_total > 0 && !str_is_set(fit->pool_trouble);
     return verdict;
 }

@@ -277,6 +277,7 @@ void shape_unresolve(struct core *core, struct shape *shape);
 /* The shape can't be judged; the first problem stays. */
 void shape_break(struct shape *shape, enum reason reason, struct str message);
 void verdict_drop(struct verdict *verdict);
+bool verdict_is_passed_over(const struct verdict *verdict); /* StrictFIFO goes on behind it */
 
 /* -- ledger.c: who holds what ----------------------------------------------------------------- */
 

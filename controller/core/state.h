@@ -126,6 +126,7 @@ enum wait_bits {
 struct verdict {
     enum reason reason;  /* REASON_NONE: it may start */
     uint32_t waits_for;  /* enum wait_bits */
+    bool is_never;       /* whatever ends, it can't start: as if its reason were passed over */
     struct str message;  /* owned by whoever keeps the verdict; absent when it may start */
     struct str flavor;   /* owned; the flavor that ran short, absent: none in particular */
     struct str resource; /* owned; the resource that ran short */

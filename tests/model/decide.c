@@ -73,17 +73,15 @@ static bool has_quota(const struct books *books, int g, int flavor, int count)
     return books_fit(&there, g, flavor, count, MEMBERS, 0);
 }
 
-static bool is_nearer(enum reason reason, enum reason than)
+static int nearness(enum reason reason)
 {
-    static const enum reason ranks[] = {REASON_NONE, REASON_NO_MATCHING_FLAVOR, REASON_NEVER_FITS,
+    static const enum reason ranks[] = {REASON_NO_MATCHING_FLAVOR, REASON_NEVER_FITS,
                                         REASON_QUOTA_EXHAUSTED, REASON_NODES_FULL};
-    int rank = 0;
-    int than_rank = 0;
-    for (int i = 0; i < (int)ARRAY_COUNT(ranks); i++) {
-        rank = ranks[i] == reason ? i : rank;
-        than_rank = ranks[i] == than ? i : than_rank;
+    int rank = (int)ARRAY_COUNT(ranks);
+    while (rank > 0 && ranks[rank - 1] != reason) {
+        rank--;
     }
-    return rank > than_rank;
+    return rank;
 }
 
 static enum reason reason_on(const struct books *books, int g, int flavor)
@@ -105,6 +103,24 @@ static enum reason reason_on(const struct books *books, int g, int flavor)
     return room_could_be(books, g, flavor) ? REASON_NODES_FULL : REASON_NEVER_FITS;
 }
 
+/* Whatever ends, it can't start on any of its choices: it keeps nobody behind it. */
+static bool is_never(const struct books *books, int g)
+{
+    const struct model_gang *gang = &books->state->gangs[g];
+    int least = gang->is_partial && gang->min != NONE ? gang->min : gang->count;
+    int choices[CHOICES];
+    int count = choices_of(books->state, g, choices);
+    for (int i = 0; i < count; i++) {
+        enum reason reason = reason_on(books, g, choices[i]);
+        bool is_full = reason == REASON_NODES_FULL;
+        if (is_full ? room_is_ever_enough(books, g, choices[i], least)
+                    : !reason_info(reason)->is_passed_over) {
+            return false;
+        }
+    }
+    return count > 0;
+}
+
 /* The nearest to a start is told (decision 006): room, then quota, then what can never be. */
 static enum reason reason_for(const struct books *books, int g)
 {
@@ -113,7 +129,7 @@ static enum reason reason_for(const struct books *books, int g)
     enum reason nearest = REASON_NONE;
     for (int i = 0; i < count; i++) {
         enum reason reason = reason_on(books, g, choices[i]);
-        nearest = is_nearer(reason, nearest) ? reason : nearest;
+        nearest = nearness(reason) > nearness(nearest) ? reason : nearest;
     }
     return nearest;
 }
@@ -438,6 +454,23 @@ static void settle_those_out_of_the_pass(struct pass *pass)
     }
 }
 
+/* The twin of one that was passed over is as well. */
+static void settle(struct pass *pass, int queue, int g)
+{
+    enum reason known = twins_reason(pass, g);
+    struct proposal proposal = {.mode = MODE_WAIT, .reason = known};
+    proposal = known == REASON_NONE ? judge(&pass->books, g) : proposal;
+    if (proposal.mode != MODE_WAIT) {
+        charge(pass, g, &proposal);
+        return;
+    }
+    pass->is_blocked[queue] = pass->books.state->queues[queue].is_strict && known == REASON_NONE &&
+                              !reason_info(proposal.reason)->is_passed_over &&
+                              !is_never(&pass->books, g);
+    pass->is_judged[g] = true;
+    park(pass, g, proposal.reason);
+}
+
 void model_answer(const struct model_state *state, const struct answer core[GANGS],
                   struct answer answers[GANGS])
 {
@@ -462,18 +495,6 @@ void model_answer(const struct model_state *state, const struct answer core[GANG
         if (next == NONE) {
             return;
         }
-        int g = turns[next].gang;
-        struct proposal proposal = {.mode = MODE_WAIT, .reason = twins_reason(&pass, g)};
-        if (proposal.reason == REASON_NONE) {
-            proposal = judge(&pass.books, g);
-        }
-        if (proposal.mode == MODE_WAIT) {
-            pass.is_blocked[next] =
-                state->queues[next].is_strict && !reason_info(proposal.reason)->is_passed_over;
-            pass.is_judged[g] = true;
-            park(&pass, g, proposal.reason);
-        } else {
-            charge(&pass, g, &proposal);
-        }
+        settle(&pass, next, turns[next].gang);
     }
 }

@@ -109,6 +109,8 @@ int room_now(const struct books *books, int gang, int flavor);
 /* Whether one more pod of the gang fits on that node. */
 bool room_on(const struct books *books, int gang, int node);
 bool room_could_be(const struct books *books, int gang, int flavor);
+/* Whether so many of its pods fit on the flavor's nodes when nobody else is there. */
+bool room_is_ever_enough(const struct books *books, int gang, int flavor, int count);
 
 /* -- stops.c -- */
 /* Who has to stop so that the gang fits there; 0: that can't be. Tells how far it may

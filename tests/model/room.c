@@ -324,7 +324,8 @@ int room_places(const struct books *books, int gang, int flavor)
     return places;
 }
 
-bool room_could_be(const struct books *books, int gang, int flavor)
+/* Were nobody else there; where there are no nodes yet, nothing can be said. */
+static bool could_place(const struct books *books, int gang, int flavor, int pods)
 {
     struct books empty = *books;
     memset(empty.is_charged, 0, sizeof(empty.is_charged));
@@ -334,7 +335,17 @@ bool room_could_be(const struct books *books, int gang, int flavor)
         has_node = has_node || question.places[n].pods > 0;
     }
     return !books->state->is_physical || !has_node ||
-           places_alone(question.places, books->state->gangs[gang].ask) > 0;
+           places_alone(question.places, books->state->gangs[gang].ask) >= pods;
+}
+
+bool room_could_be(const struct books *books, int gang, int flavor)
+{
+    return could_place(books, gang, flavor, 1);
+}
+
+bool room_is_ever_enough(const struct books *books, int gang, int flavor, int count)
+{
+    return could_place(books, gang, flavor, pods_needed(&books->state->gangs[gang], count));
 }
 
 bool room_is_only_promised(const struct books *books, int gang, int flavor, int count)

@@ -52,6 +52,40 @@ static void strict_passes_over_an_impossible_head(void **state)
     expect_state(s, "impossible", "Admitted");
 }
 
+/* More pods than all nodes together could hold, were they empty: as long as no node comes, nothing
+ * that ends lets it start, so it keeps nobody. */
+static void strict_passes_over_what_all_nodes_cannot_hold(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "nvidia.com/gpu=2");
+    given_node(s, "n2", "nvidia.com/gpu=3");
+    given_queue(s, "q", "nvidia.com/gpu=16 strategy=StrictFIFO");
+    given_job(s, "impossible", "q", "pods=3 nvidia.com/gpu=2");
+    given_job(s, "a", "q", "pods=1 nvidia.com/gpu=2");
+    expect_state(s, "impossible", "Pending DevicesExhausted");
+    expect_state(s, "a", "Admitted");
+    gang_starts(s, "a", "n1");
+    given_node(s, "n3", "nvidia.com/gpu=2");
+    given_job(s, "b", "q", "pods=1 nvidia.com/gpu=1");
+    expect_state(s, "b", "Pending BehindInQueue");
+    job_finishes(s, "a");
+    expect_state(s, "impossible", "Admitted");
+    gang_starts(s, "impossible", "n1 n2 n3");
+    expect_state(s, "b", "Admitted");
+}
+
+/* A node that is only away comes back, and so the head keeps its place. */
+static void strict_waits_for_a_node_that_is_away(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "nvidia.com/gpu=2");
+    given_node(s, "n2", "nvidia.com/gpu=2 cordoned=true");
+    given_queue(s, "q", "nvidia.com/gpu=16 strategy=StrictFIFO");
+    given_job(s, "head", "q", "pods=2 nvidia.com/gpu=2");
+    given_job(s, "small", "q", "pods=1 nvidia.com/gpu=1");
+    expect_state(s, "small", "Pending BehindInQueue");
+}
+
 static void strict_blocker_that_is_deleted_frees_the_line(void **state)
 {
     struct scenario *s = *state;
@@ -207,6 +241,8 @@ int main(void)
         scenario_test(best_effort_lets_a_smaller_gang_overtake_a_blocked_head),
         scenario_test(strict_lets_nobody_overtake_a_blocked_head),
         scenario_test(strict_passes_over_an_impossible_head),
+        scenario_test(strict_passes_over_what_all_nodes_cannot_hold),
+        scenario_test(strict_waits_for_a_node_that_is_away),
         scenario_test(strict_blocker_that_is_deleted_frees_the_line),
         scenario_test(priority_comes_before_time),
         scenario_test(priority_edits_move_a_parked_gang),

@@ -58,13 +58,14 @@ class Teller:
             text = str(error) if isinstance(error, AssertionError) else traceback.format_exc()
             outcome.problems.append(text)
             outcome.log = world.controller.log_tail(40) if world.controller else ""
+        # What clearing up writes is no part of the story: no plan is made of it, and none fires there.
+        outcome.writes, outcome.is_fired = world.rules.end_story()
         try:
             world.clear()
             if not outcome.problems:
                 outcome.problems += [text for text in [world.replay()] if text]
         except Exception as error:
             outcome.problems.append(f"at the end: {error}")
-        outcome.writes, outcome.is_fired = world.rules.writes, world.rules.fired.is_set()
         world.close()
         outcome.seconds = time.monotonic() - started
         self._free.put(world_name)

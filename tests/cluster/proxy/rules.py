@@ -50,6 +50,7 @@ class PlanRules(Rules):
 
     def __init__(self, view, plan=None, kill=None):
         self.view, self.plan, self.kill = view, plan, kill
+        self._is_over = False
         self.suffix = f"-{view.namespace}"
         self.writes, self.fired = [], threading.Event()
         self.fired_at = None
@@ -104,8 +105,13 @@ class PlanRules(Rules):
                 raise Cut("killed after the write")
         return answer
 
+    def end_story(self):
+        """The writes so far, and whether the plan came to its own; from now on it doesn't."""
+        self._is_over = True
+        return list(self.writes), self.fired.is_set()
+
     def _is_planned(self, write):
-        return (self.plan is not None and not self.fired.is_set()
+        return (self.plan is not None and not self._is_over and not self.fired.is_set()
                 and (write.key, write.number) == (self.plan.write, self.plan.number))
 
     def _fire(self):
