@@ -19,6 +19,9 @@ SETTLE_S = 20
 QUIET_S = 10.5    # positions and explanations of those who wait are refreshed every ten seconds
 CHECKED_S = 1.0
 LEASE_STORY, LEASE_WRITES = "s1", 2    # which has a Lease; it is written without end
+# While the controller is away kube evicts the one pod itself and the Job replaces it: whether anything
+# is left to stop when it comes back is a matter of luck.
+LOST_RACES = {("s7", "PATCH jobs/train stop", "before")}
 HIDDEN = (("jobs",), ("pods",), ("resourceclaims",), ("jobs", "pods", "resourceclaims"))
 
 
@@ -145,6 +148,8 @@ def _plans_of(story, writes):
         if not is_job and not is_lease and " pods/" not in key:
             fates = [fates[0], fates[3]] if place % 2 else [fates[1], fates[2]]
         for what, store in fates:
+            if (story, key, what) in LOST_RACES:
+                continue
             yield Plan(story, what, key, number, store)
         if is_job:
             for lag in (0, 4):
