@@ -150,6 +150,18 @@ static void pod_read_claims(struct core *core, struct pod_state *pod, const stru
     }
 }
 
+/* Its claims had devices before it was known that they are its own: from now on stopping its gang
+ * would set them free, which those who may stop somebody didn't know. */
+static void pod_tell_late_claims(struct core *core, const struct pod_state *pod, uint32_t known)
+{
+    bool is_late = false;
+    for (uint32_t i = 0; i < pod->claim_count && pod->claim_count > known; i++) {
+        const struct claim_state *claim = table_find(&core->claims, pod->claims[i]);
+        is_late = is_late || (claim != NULL && claim_is_allocated(claim));
+    }
+    core->has_freed = core->has_freed || (is_late && pod_gang(pod) != NULL);
+}
+
 static void pod_read_ports(struct pod_state *pod, const struct pod *object)
 {
     mem_free(pod->host_ports);
@@ -288,7 +300,9 @@ struct rc pod_apply(struct core *core, const struct pod *object, struct err *err
     str_drop(&pod->pod_set);
     pod->pod_set = str_own(string_map_get(&object->meta.labels, LABEL_POD_SET));
     pod_read_owner(core, pod, object);
+    uint32_t known_claims = pod->claim_count;
     pod_read_claims(core, pod, object);
+    pod_tell_late_claims(core, pod, known_claims);
     pod_read_ports(pod, object);
     pod_read_apart(core, pod, object);
     pod_read_reports(core, pod, object);

@@ -155,6 +155,35 @@ static void release_elsewhere_leaves_the_rest_to_be_reclaimed(void **state)
     expect_state(s, "waits", "Reserved WaitingForVictims");
 }
 
+/* The pods are seen after the devices that their claims have been given: as long as nobody knows
+ * whose these are, stopping the borrower seems to make no room. */
+static void pods_that_are_seen_after_their_claims_may_be_stopped(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=64");
+    given_devices(s, "n1", "g0 g1 g2");
+    given_class(s, "gpu.example.com", "device.driver == 'gpu.example.com'");
+    given_template(s, "one", "gpu.example.com", 1);
+    given_claim(s, "borrows-0-one", "gpu.example.com", 1);
+    given_claim(s, "borrows-1-one", "gpu.example.com", 1);
+    given_queue(s, "mine", "gpu.example.com=3 cohort=lab reclaim=Any");
+    given_queue(s, "theirs", "gpu.example.com=0 cohort=lab");
+    given_job(s, "borrows", "theirs", "pods=2 template=one created=0");
+    scenario_start(s);
+    expect_state(s, "borrows", "Admitted");
+    claim_allocated(s, "borrows-0-one", "n1/g0");
+    claim_allocated(s, "borrows-1-one", "n1/g1");
+    given_job(s, "owner", "mine", "pods=3 template=one created=1000");
+    expect_state(s, "owner", "Pending CohortExhausted");
+    gang_starts(s, "borrows", "n1 n1");
+    claim_reserved(s, "borrows-0-one", "borrows-0");
+    claim_reserved(s, "borrows-1-one", "borrows-1");
+    expect_state(s, "owner", "Pending CohortExhausted");
+    pod_claims(s, "borrows-0", "one", "n1/g0");
+    pod_claims(s, "borrows-1", "one", "n1/g1");
+    expect_state(s, "owner", "Reserved WaitingForVictims");
+}
+
 /* 3 against 3 is no lower share; once the other queue has 4, it is. */
 static void another_queues_share_grows_beyond_what_the_gang_would_have(void **state)
 {
@@ -295,6 +324,7 @@ int main(void)
         scenario_test(pods_that_land_elsewhere_leave_room_that_preemption_lacked),
         scenario_test(newest_is_who_was_created_last),
         scenario_test(release_elsewhere_leaves_the_rest_to_be_reclaimed),
+        scenario_test(pods_that_are_seen_after_their_claims_may_be_stopped),
         scenario_test(another_queues_share_grows_beyond_what_the_gang_would_have),
         scenario_test(another_queue_begins_to_borrow),
         scenario_test(another_queue_that_uses_its_own_wakes_nobody),
