@@ -227,8 +227,13 @@ static void claim_replace(struct core *core, struct claim_state *claim,
 void claim_apply(struct core *core, const struct resource_claim *object)
 {
     struct str key = key_join(&core->scratch, object->meta.namespace_name, object->meta.name);
-    claim_replace(core, claim_get(core, key),
-                  object_clone(kind_info(KIND_RESOURCE_CLAIM)->schema, object));
+    struct claim_state *claim = claim_get(core, key);
+    bool was_allocated = claim_is_allocated(claim);
+    const struct gang *user = whatif_claim_user(core, claim);
+    claim_replace(core, claim, object_clone(kind_info(KIND_RESOURCE_CLAIM)->schema, object));
+    const struct gang *new_user = whatif_claim_user(core, claim);
+    /* Its devices are held by that gang alone now, and stopping it would set them free. */
+    core->has_freed = core->has_freed || (was_allocated && new_user != NULL && new_user != user);
 }
 
 void claim_drop(struct core *core, struct claim_state *claim)

@@ -155,11 +155,10 @@ static void release_elsewhere_leaves_the_rest_to_be_reclaimed(void **state)
     expect_state(s, "waits", "Reserved WaitingForVictims");
 }
 
-/* The pods are seen after the devices that their claims have been given: as long as nobody knows
- * whose these are, stopping the borrower seems to make no room. */
-static void pods_that_are_seen_after_their_claims_may_be_stopped(void **state)
+/* The borrower's claims have devices, and as long as nobody knows whose these are, stopping it
+ * seems to make no room. */
+static void given_an_owner_beside_unknown_claims(struct scenario *s)
 {
-    struct scenario *s = *state;
     given_node(s, "n1", "cpu=64");
     given_devices(s, "n1", "g0 g1 g2");
     given_class(s, "gpu.example.com", "device.driver == 'gpu.example.com'");
@@ -174,12 +173,27 @@ static void pods_that_are_seen_after_their_claims_may_be_stopped(void **state)
     claim_allocated(s, "borrows-0-one", "n1/g0");
     claim_allocated(s, "borrows-1-one", "n1/g1");
     given_job(s, "owner", "mine", "pods=3 template=one created=1000");
-    expect_state(s, "owner", "Pending CohortExhausted");
     gang_starts(s, "borrows", "n1 n1");
+    expect_state(s, "owner", "Pending CohortExhausted");
+}
+
+static void pods_that_are_seen_after_their_claims_may_be_stopped(void **state)
+{
+    struct scenario *s = *state;
+    given_an_owner_beside_unknown_claims(s);
     claim_reserved(s, "borrows-0-one", "borrows-0");
     claim_reserved(s, "borrows-1-one", "borrows-1");
     expect_state(s, "owner", "Pending CohortExhausted");
     pod_claims(s, "borrows-0", "one", "n1/g0");
+    pod_claims(s, "borrows-1", "one", "n1/g1");
+    expect_state(s, "owner", "Reserved WaitingForVictims");
+}
+
+static void claims_whose_users_are_told_last_may_be_set_free(void **state)
+{
+    struct scenario *s = *state;
+    given_an_owner_beside_unknown_claims(s);
+    pod_claims(s, "borrows-0", "one", "n1/g0"); /* the pod first, then who uses the claim */
     pod_claims(s, "borrows-1", "one", "n1/g1");
     expect_state(s, "owner", "Reserved WaitingForVictims");
 }
@@ -325,6 +339,7 @@ int main(void)
         scenario_test(newest_is_who_was_created_last),
         scenario_test(release_elsewhere_leaves_the_rest_to_be_reclaimed),
         scenario_test(pods_that_are_seen_after_their_claims_may_be_stopped),
+        scenario_test(claims_whose_users_are_told_last_may_be_set_free),
         scenario_test(another_queues_share_grows_beyond_what_the_gang_would_have),
         scenario_test(another_queue_begins_to_borrow),
         scenario_test(another_queue_that_uses_its_own_wakes_nobody),
