@@ -145,7 +145,12 @@ class World:
         self.witness = Witness(self.cluster, self.namespace)
         self._cleanup.callback(self.witness.close)
         self.controller.start(is_ready_awaited=False)
-        self.controller.wait_ready(READY_S)
+        try:
+            self.controller.wait_ready(READY_S)
+        except AssertionError:
+            if not self.rules.fired.is_set():
+                raise
+            self.wait_restarted()  # killed at one of its first writes, before it was ready
 
     def _killed(self):
         """Called on the proxy's loop at the planned write: it must not live a moment longer."""
