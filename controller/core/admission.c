@@ -1,6 +1,8 @@
 /* admission.c - what a gang's Admission says, and when it has to be said again. */
 #include "ghost.h"
 
+#include <string.h>
+
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
 #include "tallyman/base/text.h"
@@ -105,6 +107,15 @@ static void fill_position(const struct gang *gang, struct arena *arena,
     status->pos = arena_format(arena, "%lld", (long long)position);
 }
 
+/* One that is only decided isn't told: after a crash before its write it would be counted twice.
+ * These two causes aren't counted at all. */
+static bool is_eviction_unwritten(const struct gang *gang)
+{
+    const char *cause = gang->run->stop_cause;
+    return gang->state == GANG_SUSPENDING && !gang->is_suspended && cause != NULL &&
+           strcmp(cause, "Resized") != 0 && strcmp(cause, "NotAdmitted") != 0;
+}
+
 /* Ready of all; of a finished gang what it was when it started, and nothing that it holds. */
 static void fill_counts(struct core *core, const struct gang *gang, struct arena *arena,
                         struct admission_status *status)
@@ -147,8 +158,9 @@ static void fill_status(struct core *core, struct gang *gang, struct arena *aren
     status->since = seconds(gang->reason_since_ms);
     status->queued_at = seconds(gang->order_ms);
     status->job_generation = (struct opt_int){true, gang->generation};
-    if (gang->trouble->memory.evictions > 0) {
-        status->evictions = (struct opt_int){true, gang->trouble->memory.evictions};
+    int64_t evictions = gang->trouble->memory.evictions - (is_eviction_unwritten(gang) ? 1 : 0);
+    if (evictions > 0) {
+        status->evictions = (struct opt_int){true, evictions};
     }
     if (gang->trouble->memory.requeue_count > 0) {
         status->requeue = ARENA_NEW(arena, struct requeue_state);
