@@ -82,6 +82,23 @@ static void device_taint_noexecute_stops_the_gang_whole_and_once(void **state)
         1);
 }
 
+/* Told before it is written, it would be counted again after a crash in between. */
+static void eviction_is_told_once_it_is_written(void **state)
+{
+    struct scenario *s = *state;
+    given_running(s);
+    writes_are_manual(s, true);
+    given_pair(s, "n1", TAINTED("NoExecute"));
+    expect_state(s, "a", "Suspending WaitingForTermination");
+    const struct admission *admission = scenario_object(s, KIND_ADMISSION, "a");
+    assert_false(admission->status.evictions.is_set);
+    write_ok(s, "a", true);
+    writes_are_manual(s, false);
+    gang_ends_stopping(s);
+    admission = scenario_object(s, KIND_ADMISSION, "a");
+    check_i64(admission->status.evictions.value, 1);
+}
+
 /* It is as old as it was: those that came later stay behind it. */
 static void stopped_gang_keeps_its_place(void **state)
 {
@@ -278,6 +295,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(device_taint_noexecute_stops_the_gang_whole_and_once),
+        scenario_test(eviction_is_told_once_it_is_written),
         scenario_test(stopped_gang_keeps_its_place),
         scenario_test(device_taint_noschedule_lets_it_run),
         scenario_test(rule_with_noexecute_stops_it),
