@@ -107,15 +107,6 @@ static void fill_position(const struct gang *gang, struct arena *arena,
     status->pos = arena_format(arena, "%lld", (long long)position);
 }
 
-/* One that is only decided isn't told: after a crash before its write it would be counted twice.
- * These two causes aren't counted at all. */
-static bool is_eviction_unwritten(const struct gang *gang)
-{
-    const char *cause = gang->run->stop_cause;
-    return gang->state == GANG_SUSPENDING && !gang->is_suspended && cause != NULL &&
-           strcmp(cause, "Resized") != 0 && strcmp(cause, "NotAdmitted") != 0;
-}
-
 /* Ready of all; of a finished gang what it was when it started, and nothing that it holds. */
 static void fill_counts(struct core *core, const struct gang *gang, struct arena *arena,
                         struct admission_status *status)
@@ -158,7 +149,7 @@ static void fill_status(struct core *core, struct gang *gang, struct arena *aren
     status->since = seconds(gang->reason_since_ms);
     status->queued_at = seconds(gang->order_ms);
     status->job_generation = (struct opt_int){true, gang->generation};
-    int64_t evictions = gang->trouble->memory.evictions - (is_eviction_unwritten(gang) ? 1 : 0);
+    int64_t evictions = gang->trouble->memory.evictions - (gang->is_eviction_unwritten ? 1 : 0);
     if (evictions > 0) {
         status->evictions = (struct opt_int){true, evictions};
     }

@@ -392,7 +392,7 @@ bool check_revoked(struct core *core, struct gang *gang)
     }
     if (!request->is_counted) {
         request->is_counted = true;
-        gang_trouble_edit(gang)->memory.evictions++;
+        gang_count_eviction(gang);
         gang_back_off(core, gang);
     }
     patch_suspend(core, gang, "CapacityRevoked",

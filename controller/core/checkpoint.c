@@ -82,7 +82,7 @@ static void stop(struct core *core, struct gang *victim, const struct gang *gang
 {
     if (!victim->is_stop_counted) {
         victim->is_stop_counted = true;
-        gang_trouble_edit(victim)->memory.evictions++;
+        gang_count_eviction(victim);
         patch_suspend_for(core, victim, gang);
         patch_tell_victim(core, victim, gang);
     } else {

@@ -243,6 +243,14 @@ static int64_t requeue_delay_ms(const struct queue_state *queue, int64_t failure
     return delay_ms < max_ms ? delay_ms : max_ms;
 }
 
+void gang_count_eviction(struct gang *gang)
+{
+    if (!gang->is_eviction_unwritten) { /* else the last one never came about */
+        gang_trouble_edit(gang)->memory.evictions++;
+        gang->is_eviction_unwritten = true;
+    }
+}
+
 void gang_back_off(struct core *core, struct gang *gang)
 {
     struct queue_state *queue = gang->reservation != NULL ? gang->reservation->queue : gang->queue;

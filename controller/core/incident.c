@@ -395,7 +395,7 @@ static bool incident_stop(struct core *core, struct gang *gang)
         return false;
     }
     if (gang->run->write_retry_ms == 0) { /* else it is counted, and only tried again */
-        gang_trouble_edit(gang)->memory.evictions++;
+        gang_count_eviction(gang);
         if (is_again(core, gang, incident.cause)) {
             gang_back_off(core, gang);
         }

@@ -19,7 +19,6 @@ void quota_node_deinit(struct quota_node *node);
 void quota_node_prune(struct quota_node *node);
 struct quota_cell *quota_cell_find(const struct quota_node *node, struct str flavor,
                                    struct str resource);
-struct quota_cell *quota_cell_get(struct quota_node *node, struct str flavor, struct str resource);
 /* Reads nominal quotas and limits; what isn't listed any more stays while it is used. */
 void quota_node_read(struct core *core, struct quota_node *node,
                      const struct resource_group_list *groups);
@@ -415,11 +414,12 @@ struct gang *gang_new(struct core *core, struct str uid, struct str namespace_na
 void gang_mark_unbound(struct core *core, struct gang *gang);
 void gang_job_gone(struct core *core, struct gang *gang);
 void gang_remember(struct core *core, struct gang *gang);
+/* Once, until its suspension is on the Job; told of is only what came about. */
+void gang_count_eviction(struct gang *gang);
 /* Puts off its next start: one failure more, and a time that doubles with each. */
 void gang_back_off(struct core *core, struct gang *gang);
 /* The same, for a failure of that time, with `before` others in front of it; once for each. */
 void gang_failed_before(struct core *core, struct gang *gang, int64_t before, int64_t at_ms);
-/* It has failed more often than its queue allows. */
 bool gang_is_over_limit(const struct gang *gang);
 void gang_enqueue(struct core *core, struct gang *gang);
 void gang_dequeue(struct core *core, struct gang *gang);

@@ -428,6 +428,7 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
         GANG_PUT(gang, run, awaited_version, (uint64_t)version);
         GANG_PUT(gang, run, write_retry_ms, 0);
         if (gang->write_purpose == PATCH_SUSPEND) {
+            gang->is_eviction_unwritten = false;
             gang_remember(core, gang); /* not before: what never came about isn't counted */
         }
         if (gang->write_purpose == PATCH_ADMIT) {

@@ -43,7 +43,8 @@ struct quota_cell *quota_cell_find(const struct quota_node *node, struct str fla
     return NULL;
 }
 
-struct quota_cell *quota_cell_get(struct quota_node *node, struct str flavor, struct str resource)
+static struct quota_cell *quota_cell_get(struct quota_node *node, struct str flavor,
+                                         struct str resource)
 {
     struct quota_cell *cell = quota_cell_find(node, flavor, resource);
     if (cell != NULL) {

@@ -230,7 +230,7 @@ static void review_readiness(struct core *core, struct gang *gang)
         return;
     }
     if (gang->run->write_retry_ms == 0) { /* else it is counted, and only tried again */
-        gang_trouble_edit(gang)->memory.evictions++;
+        gang_count_eviction(gang);
         gang_back_off(core, gang);
         gang->order_ms = core->now_ms / 1000 * 1000; /* as its Admission keeps it */
     }

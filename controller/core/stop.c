@@ -136,7 +136,7 @@ bool stop_drain(struct core *core, struct gang *gang)
         return false;
     }
     if (gang->run->write_retry_ms == 0) { /* else it is counted, and only tried again */
-        gang_trouble_edit(gang)->memory.evictions++;
+        gang_count_eviction(gang);
     }
     patch_suspend(core, gang, "QueueStopped",
                   arena_format(&core->scratch,
