@@ -45,7 +45,8 @@ void explain_print_data(const struct explained *explained, enum print_format for
     if (format == PRINT_YAML) {
         terminal_print_yaml(stdout, json_writer_text(writer));
     } else {
-        printf(STR_FMT "\n", STR_ARG(json_writer_text(writer)));
+        terminal_print_json(stdout, json_writer_text(writer), false);
+        putchar('\n');
     }
     json_writer_free(writer);
 }

@@ -134,7 +134,8 @@ static void print_data(const struct source *source, const struct decided_list *l
     if (format == PRINT_YAML) {
         terminal_print_yaml(stdout, text);
     } else {
-        printf(STR_FMT "\n", STR_ARG(text));
+        terminal_print_json(stdout, text, false);
+        putchar('\n');
     }
     json_writer_free(writer);
 }

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "plan.h"
+#include "terminal.h"
 #include "tallyman/base/limits.h"
 #include "tallyman/base/time_text.h"
 
@@ -52,8 +53,11 @@ struct replay {
 
 static int mismatch(const struct replay *replay, struct str now, struct str then)
 {
-    printf("line %llu: another decision\n  then: " STR_FMT "\n  now:  " STR_FMT "\n",
-           (unsigned long long)replay->line, STR_ARG(then), STR_ARG(now));
+    printf("line %llu: another decision\n  then: ", (unsigned long long)replay->line);
+    terminal_print_json(stdout, then, false);
+    printf("\n  now:  ");
+    terminal_print_json(stdout, now, false);
+    printf("\n");
     return 1;
 }
 

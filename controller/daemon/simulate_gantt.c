@@ -43,7 +43,7 @@ void gantt_text(FILE *out, struct str text, size_t chars_max)
             fputs("&quot;", out);
             break;
         default:
-            if (c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0xfffe || c == 0xffff) {
+            if (str_char_is_unsafe(c)) {
                 fputc('?', out);
             } else {
                 fprintf(out, STR_FMT, STR_ARG(written));

@@ -33,13 +33,6 @@ void print_clock(FILE *out, int64_t ms)
             (long long)(seconds / 60 % 60), (long long)(seconds % 60));
 }
 
-static bool is_unsafe(uint32_t c)
-{
-    bool is_control = c < 0x20 || (c >= 0x7f && c <= 0x9f);
-    bool turns_around = (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-    return is_control || turns_around || c == 0x2028 || c == 0x2029;
-}
-
 /* At most so many characters; returns how many. */
 static int print_chars(FILE *out, struct str text, int max)
 {
@@ -49,7 +42,7 @@ static int print_chars(FILE *out, struct str text, int max)
         uint32_t c = 0;
         bool is_good = str_take_utf8(&text, &c);
         text = is_good ? text : str_skip(text, 1);
-        if (!is_good || is_unsafe(c)) {
+        if (!is_good || str_char_is_unsafe(c)) {
             fputc('?', out);
         } else {
             fwrite(before.ptr, 1, before.len - text.len, out);

@@ -1,6 +1,7 @@
 /* simulate_summary_data.c - a summary for programs: JSON of the whole, CSV of every job. Its form
  * is told in docs/reference/simulate-output.md. */
 #include "simulate_history.h"
+#include "terminal.h"
 
 #include "tallyman/api/codec.h"
 
@@ -154,8 +155,8 @@ void summary_print_json(FILE *out, const struct summary *summary)
     put_groups(writer, "classes", summary->classes, workload->class_count, false);
     put_periods(writer, summary);
     json_object_end(writer);
-    struct str text = json_writer_text(writer);
-    fprintf(out, STR_FMT "\n", STR_ARG(text));
+    terminal_print_json(out, json_writer_text(writer), false);
+    fputc('\n', out);
     json_writer_free(writer);
 }
 
@@ -168,11 +169,19 @@ static void print_text(FILE *out, struct str text)
     bool is_formula = text.len > 0 && (text.ptr[0] == '=' || text.ptr[0] == '+' ||
                                        text.ptr[0] == '-' || text.ptr[0] == '@');
     fputs(is_formula ? "\"'" : "\"", out);
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] == '"') {
-            fputc('"', out);
+    while (text.len > 0) {
+        struct str before = text;
+        uint32_t c;
+        if (!str_take_utf8(&text, &c)) {
+            text = str_skip(text, 1);
+            c = 0;
         }
-        fputc((unsigned char)text.ptr[i] < 0x20 ? ' ' : text.ptr[i], out);
+        if (str_char_is_unsafe(c)) {
+            fputc(' ', out);
+        } else {
+            fputs(c == '"' ? "\"" : "", out);
+            fwrite(before.ptr, 1, before.len - text.len, out);
+        }
     }
     fputc('"', out);
 }

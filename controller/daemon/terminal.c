@@ -12,14 +12,6 @@
 #define COLUMNS_MIN 40
 #define COLUMNS_MAX 400
 
-static bool steers(uint32_t c)
-{
-    bool is_control = c < 0x20 || (c >= 0x7f && c < 0xa0);
-    bool is_mark = c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
-                   (c >= 0x2066 && c <= 0x2069) || c == 0xfeff || c == 0x061c;
-    return is_control || is_mark;
-}
-
 struct str terminal_safe(struct arena *arena, struct str text)
 {
     struct text safe;
@@ -30,13 +22,45 @@ struct str terminal_safe(struct arena *arena, struct str text)
         if (!str_take_utf8(&text, &c)) {
             text_addf(&safe, "\\x%02x", (unsigned)(unsigned char)text.ptr[0]);
             text = str_skip(text, 1);
-        } else if (steers(c)) {
-            text_addf(&safe, "\\u%04x", (unsigned)c);
+        } else if (str_char_is_unsafe(c)) {
+            text_addf(&safe, c > 0xffff ? "\\U%08x" : "\\u%04x", (unsigned)c);
         } else {
             text_add(&safe, str_take(before, before.len - text.len));
         }
     }
     return text_str(&safe);
+}
+
+static void print_escape(FILE *out, uint32_t c, bool is_yaml)
+{
+    if (c <= 0xffff) {
+        fprintf(out, "\\u%04x", (unsigned)c);
+    } else if (is_yaml) {
+        fprintf(out, "\\U%08x", (unsigned)c);
+    } else {
+        uint32_t beyond = c - 0x10000;
+        fprintf(out, "\\u%04x\\u%04x", (unsigned)(0xd800 + (beyond >> 10)),
+                (unsigned)(0xdc00 + (beyond & 0x3ff)));
+    }
+}
+
+void terminal_print_json(FILE *out, struct str json, bool is_yaml)
+{
+    struct str plain = json;
+    while (json.len > 0) {
+        struct str before = json;
+        uint32_t c;
+        if (!str_take_utf8(&json, &c)) {
+            json = str_skip(json, 1);
+            c = 0xfffd;
+        } else if (!str_char_is_unsafe(c)) {
+            continue;
+        }
+        fwrite(plain.ptr, 1, plain.len - before.len, out);
+        print_escape(out, c, is_yaml);
+        plain = json;
+    }
+    fwrite(plain.ptr, 1, plain.len, out);
 }
 
 int terminal_columns(FILE *file)

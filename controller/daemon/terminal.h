@@ -10,6 +10,9 @@
  * marks that turn the direction of text come out as `\u001b`, bytes that aren't UTF-8 as `\xff`.
  * Borrowed from the arena. */
 struct str terminal_safe(struct arena *arena, struct str text);
+/* Prints JSON as json_writer gives it: what steers a terminal stands there escaped, which says the
+ * same. In YAML's strings an escape may be longer. */
+void terminal_print_json(FILE *out, struct str json, bool is_yaml);
 /* Columns of the terminal behind `file`; 0: it isn't one, and nothing is wrapped or coloured. */
 int terminal_columns(FILE *file);
 /* How many columns the text takes (one each; text is safe already). */

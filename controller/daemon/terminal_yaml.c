@@ -59,7 +59,7 @@ static void print_string(FILE *out, struct str quoted)
     if (is_plain(inner)) {
         fprintf(out, STR_FMT, STR_ARG(inner));
     } else {
-        fprintf(out, STR_FMT, STR_ARG(quoted));
+        terminal_print_json(out, quoted, true);
     }
 }
 

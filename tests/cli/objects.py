@@ -1,4 +1,13 @@
 """Objects as a server has them, small."""
+import unicodedata
+
+# Names may hold what a terminal obeys, or what turns or hides the text around it.
+STEERING = "\u001b[2J\u009b31m\u202e\u2066\u200b\u200d\u2028\ufeff\u00ad\U000e0001"
+
+
+def steering(text):
+    return [hex(ord(char)) for char in text
+            if char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp")]
 
 
 def meta(name, namespace=None, **more):

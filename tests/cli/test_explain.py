@@ -1,7 +1,7 @@
 """tallyman explain: live from the Admission alone, and from manifests."""
 import json
 
-from objects import bare, job, meta, namespace, node, queue
+from objects import bare, job, meta, namespace, node, queue, STEERING, steering
 
 CLUSTER = [namespace("quay"), node("n1"), node("n2"), queue("crane", "4"), job("a", "crane", 3),
            job("b", "crane", 2), job("c", "crane", 1)]
@@ -165,6 +165,15 @@ def test_colours_are_for_terminals_and_controls_for_nobody(bench):
     assert "\x1b[1m" in bench.terminal("explain", "--kubeconfig", kubeconfig, "b").out
     plain = bench.run("explain", "--kubeconfig", kubeconfig, "b").out
     assert "\x1b" not in plain and "\x9b" not in plain and "\\u001b[2Jevil" in plain
+
+
+def test_no_format_steers_the_terminal_and_programs_read_the_same(bench):
+    told = "evil" + STEERING + "."
+    for form in ("json", "yaml", "text"):
+        _, answer = live(bench, "b", *(() if form == "text" else ("-o", form)),
+                         objects=[admission(message=told)])
+        assert not steering(answer.expect(0).out), f"{form}: {answer.out!r}"
+        assert form != "json" or answer.data["status"]["message"] == told, answer.out
 
 
 def test_wrong_command_lines_exit_2(bench):

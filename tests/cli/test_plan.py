@@ -2,7 +2,7 @@
 import json
 import pathlib
 
-from objects import bare, job, namespace, node, queue
+from objects import bare, job, namespace, node, queue, STEERING, steering
 
 CLUSTER = [namespace("quay"), namespace("yard"), node("n1"), node("n2"), node("n3"),
            queue("crane", "4"), job("a", "crane", 3), job("b", "crane", 2),
@@ -75,6 +75,17 @@ def test_a_name_cant_steer_the_terminal(bench):
     out = bench.plan("-f", bench.file([bare(evil)])).expect(0).out
     assert "\x1b" not in out and "\x9b" not in out and "\u202e" not in out
     assert "\\u001b" in out and "\\u009b" in out and "\\u202e" in out
+
+
+def test_no_format_steers_the_terminal_and_programs_read_the_same(bench):
+    name = "crane" + STEERING
+    given = bench.file([bare(job("b", name))])
+    outs = {form: bench.plan("-f", given, "-o", form).expect(0).out
+            for form in ("json", "yaml", "table")}
+    for form, out in outs.items():
+        assert not steering(out), f"{form}: {out!r}"
+    assert json.loads(outs["json"])["decisions"][0]["queue"] == name
+    assert r"\U000e0001" in outs["yaml"] and r"\u200b" in outs["yaml"], outs["yaml"]
 
 
 # -- wrong input -------------------------------------------------------------------------------------

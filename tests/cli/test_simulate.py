@@ -2,7 +2,7 @@
 import json
 import os
 
-from objects import bare, job, namespace, node, queue
+from objects import bare, job, namespace, node, queue, STEERING, steering
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEADLOCK = os.path.join(TOP, "examples", "deadlock")
@@ -62,6 +62,22 @@ def test_the_autoscaler_is_played_with_manifests(bench):
     answer = bench.run("simulate", bench.file(given), "-o", "json").expect(0).data
     assert (answer["jobs"], answer["finished"]) == (1, 1), json.dumps(answer)[:400]
     assert answer["makespanSeconds"] >= 120, "a minute until it is provisioned, and one of work"
+
+
+def test_no_format_steers_the_terminal_and_programs_read_the_same(bench):
+    name = "crane" + STEERING[:-1]  # YAML has no pairs of surrogates
+    given = [bare(each) for each in (namespace("quay"), node("n1"), queue(name, "3"), job("b", name, 9))]
+    given[1]["status"] = node("n1")["status"]
+    path, svg = bench.file(given), os.path.join(bench.directory, "steer.svg")
+    outs = {form: bench.run("simulate", path, "-o", form).expect(0).out
+            for form in ("json", "csv", "text")}
+    bench.run("simulate", path, "--svg", svg).expect(0)
+    with open(svg, encoding="utf-8") as file:
+        outs["svg"] = file.read()
+    for form, out in outs.items():
+        assert not steering(out), f"{form}: {out!r}"
+        assert "crane" in out, f"{form}: {out}"
+    assert name in [each["name"] for each in json.loads(outs["json"])["queues"]], outs["json"]
 
 
 def test_options_that_say_nothing_together_are_refused(bench):
