@@ -1,5 +1,6 @@
 /* admission.c - what a gang's Admission says, and when it has to be said again. */
 #include "ghost.h"
+#include "readiness.h"
 
 #include <string.h>
 
@@ -86,9 +87,12 @@ static void fill_conditions(const struct gang *gang, struct arena *arena,
                         is_admitted ? STR("") : status->message,
                         is_admitted ? gang->admitted_ms : gang->reason_since_ms);
     if (is_admitted) {
-        (void)add_condition(list, "PodsReady", gang->state == GANG_RUNNING,
-                            gang->state == GANG_RUNNING ? STR("Whole") : STR("Starting"), STR(""),
-                            gang->reason_since_ms);
+        int64_t short_ms = gang->state == GANG_RUNNING ? gang->run->short_since_ms : 0;
+        struct str how = gang->state == GANG_RUNNING ? STR("Whole") : STR("Starting");
+        (void)add_condition(list, CONDITION_PODS_READY,
+                            gang->state == GANG_RUNNING && short_ms == 0,
+                            short_ms == 0 ? how : STR(REASON_SHORT), STR(""),
+                            short_ms == 0 ? gang->reason_since_ms : short_ms);
     }
 }
 
@@ -344,6 +348,9 @@ static void take_memory(struct core *core, struct gang *gang, const struct admis
     const struct admission_status *status = &object->status;
     take_counts(gang, status, is_first);
     gang->was_running = gang->state == 0 && str_eq_c(status->state, gang_state_name(GANG_RUNNING));
+    if (gang->was_running) {
+        readiness_take(core, gang, &status->conditions);
+    }
     take_place(core, gang, status);
     past_take(gang, status);
 }

@@ -27,6 +27,7 @@ struct gang_run {
     int64_t promised_pods;        /* as last marked; see gang_mark_unbound() */
     int64_t promise_settled_pods; /* settled_pods then */
     int64_t short_since_ms;       /* fewer than min-count ready since; 0: whole */
+    int64_t told_short_ms;        /* the same as its Admission says */
     int64_t told_ready_ms;
     uint32_t seen_ready_pods; /* at the last review */
     uint32_t told_ready_pods; /* as its Admission says */

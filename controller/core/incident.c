@@ -3,7 +3,9 @@
  * Incidents are: a node taint NoExecute that its pods don't tolerate (NotReady and unreachable
  * apart: of those podsReadyTimeout takes care, a node often comes back); a node condition that its
  * flavor lists; a device taint NoExecute that its claim doesn't tolerate; a device that a pod's
- * status reports Unhealthy. Each stops it once: it isn't placed there again while that lasts. */
+ * status reports Unhealthy; a pod that kube itself has evicted for such a taint, which may be all
+ * that is left of it when the controller comes back. Each stops it once: it isn't placed there
+ * again while that lasts. */
 #include "incident.h"
 
 #include "ailment.h"
@@ -175,6 +177,21 @@ void pod_read_reports(struct core *core, struct pod_state *pod, const struct pod
     core->ill_pods -= before.ill_count > 0 ? 1 : 0;
     drop_devices(core, before.ill_devices, before.ill_device_count);
     drop_reports(before.ill, before.ill_count);
+}
+
+/* -- what kube has evicted -----------------------------------------------------------------------
+ */
+
+void pod_read_eviction(struct core *core, struct pod_state *pod, const struct pod *object)
+{
+    const struct condition *told = condition_find(&object->status.conditions, "DisruptionTarget");
+    bool is_by_node = told != NULL && str_eq_c(told->reason, "DeletionByTaintManager");
+    bool is_by_device = told != NULL && str_eq_c(told->reason, "DeletionByDeviceTaintManager");
+    bool is_evicted = (is_by_node || is_by_device) && str_eq_c(told->status, "True");
+    core->evicted_pods -= pod->evicted_ms != 0 ? 1 : 0;
+    pod->evicted_ms = is_evicted ? told->last_transition_time.ms : 0;
+    pod->is_evicted_by_device = is_by_device;
+    core->evicted_pods += pod->evicted_ms != 0 ? 1 : 0;
 }
 
 /* -- nodes --------------------------------------------------------------------------------------
@@ -350,9 +367,26 @@ struct str claim_harm(struct core *core, struct str claim_key)
     return incident.why;
 }
 
+/* Not one of an earlier start, nor one that has been replaced. What was evicted because its node is
+ * away is no incident, as little as that itself. */
+static bool is_evicted(const struct gang *gang, const struct pod_state *pod)
+{
+    if (pod->evicted_ms == 0 || pod->evicted_ms < gang->admitted_ms ||
+        (pod->is_terminal && gang_is_whole(gang))) {
+        return false;
+    }
+    return pod->is_evicted_by_device || pod->node == NULL || pod->node->not_ready_since_ms == 0;
+}
+
 static void look_at_pod(struct core *core, const struct gang *gang, const struct pod_state *pod,
                         struct incident *incident)
 {
+    if (is_evicted(gang, pod)) {
+        note(incident, pod->is_evicted_by_device ? "DeviceUnhealthy" : "NodeUnhealthy",
+             arena_format(&core->scratch,
+                          "kube has evicted pod " STR_FMT " for a taint (NoExecute) of its %s",
+                          STR_ARG(pod->key), pod->is_evicted_by_device ? "device" : "node"));
+    }
     if (pod->is_terminal || pod->node == NULL) {
         return;
     }
@@ -381,7 +415,7 @@ static bool is_again(const struct core *core, const struct gang *gang, const cha
 
 static bool incident_stop(struct core *core, struct gang *gang)
 {
-    if (core->harmful_nodes + core->evicting_devices + core->ill_pods == 0) {
+    if (core->harmful_nodes + core->evicting_devices + core->ill_pods + core->evicted_pods == 0) {
         return false;
     }
     struct incident incident = {.due_ms = INT64_MAX};

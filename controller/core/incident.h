@@ -7,6 +7,8 @@
 /* What the pod's status says of its devices. */
 void pod_read_reports(struct core *core, struct pod_state *pod, const struct pod *object);
 void pod_drop_reports(struct core *core, struct pod_state *pod);
+/* Whether its condition says that kube evicts it for a taint. */
+void pod_read_eviction(struct core *core, struct pod_state *pod, const struct pod *object);
 void incidents_start(struct core *core); /* all has been listed */
 /* Whether gangs there may have to stop: by a taint, or by a flavor's rule. */
 void node_read_harm(struct core *core, struct node_state *node);

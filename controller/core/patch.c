@@ -175,6 +175,7 @@ void patch_admit(struct core *core, struct gang *gang, const struct evaluation *
     gang_dequeue(core, gang);
     gang->admitted_ms = core->now_ms / 1000 * 1000; /* as the record keeps it */
     GANG_PUT(gang, run, short_since_ms, 0);
+    GANG_PUT(gang, run, told_short_ms, 0);
     GANG_PUT(gang, run, told_ready_pods, 0);
     GANG_PUT(gang, run, told_ready_ms, core->now_ms);
     ledger_reserve(core, gang, &evaluation->reserve);

@@ -241,6 +241,7 @@ static void pod_free(struct core *core, struct pod_state *pod)
     mem_free(pod->host_ports);
     pod_drop_apart(core, pod);
     pod_drop_reports(core, pod);
+    core->evicted_pods -= pod->evicted_ms != 0 ? 1 : 0;
     vector_deinit(&pod->amounts);
     str_drop(&pod->uid);
     str_drop(&pod->key);
@@ -306,6 +307,7 @@ struct rc pod_apply(struct core *core, const struct pod *object, struct err *err
     pod_read_ports(pod, object);
     pod_read_apart(core, pod, object);
     pod_read_reports(core, pod, object);
+    pod_read_eviction(core, pod, object);
     pod_settle(core, pod);
     if (pod_gang(pod) != NULL) {
         gang_pod_changed(core, pod_gang(pod), pod);

@@ -397,7 +397,7 @@ struct core {
     int64_t next_flavor_status_ms;   /* one that is dirty may be written then; 0: none waits */
     struct device_ailment *ailments; /* ailment.h */
     int64_t next_ailment_ms;         /* one of them is to be looked at; 0: none */
-    uint32_t harmful_nodes, evicting_devices, ill_pods;
+    uint32_t harmful_nodes, evicting_devices, ill_pods, evicted_pods;
     bool has_new_harm;
     int64_t next_harm_ms; /* a toleration ends; 0: none does */
     /* How the sets of a gang are read from its object; see gang_input.h. */

@@ -95,6 +95,8 @@ struct pod_state {
     uint32_t ill_device_count;
     struct charge_list surplus; /* owned; devices beyond what its gang is charged for it */
     struct pod *apart;          /* owned; its required podAntiAffinity alone, NULL: it has none */
+    int64_t evicted_ms;         /* when kube began to, for a taint; 0: it didn't */
+    bool is_evicted_by_device;  /* the taint is a device's */
     bool is_settled;            /* bound, and all its claims are seen allocated */
     bool is_terminal;
     bool is_ready;

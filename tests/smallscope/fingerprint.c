@@ -116,6 +116,7 @@ static void mix_gang_numbers(uint64_t *hash, const struct gang *gang, uint64_t c
         gang->room->reserved_until_ms,
         gang->look_again_ms,
         gang->run->short_since_ms,
+        gang->run->told_short_ms,
         gang->run->conflict_until_ms,
         gang->run->write_retry_ms,
         gang->trouble->memory.requeue_count,
