@@ -295,8 +295,10 @@ static enum found find_any(struct search *search, const struct place *place, uin
     for (uint32_t at = place->from; at < search->count; at++) {
         uint32_t index = search->order[at];
         const struct candidate *candidate = &search->items[index];
-        bool is_failing = (candidate->failing & bit) != 0;
-        if (is_failing && may_be_taken(candidate, place->option, place->claim)) {
+        if (!may_be_taken(candidate, place->option, place->claim)) {
+            continue; /* and says nothing about those like it */
+        }
+        if ((candidate->failing & bit) != 0) {
             /* The error ends the whole search. */
             return break_off(search, BREACH_SELECTOR, place->claim);
         }

@@ -236,7 +236,8 @@ static bool are_alike(const struct search *search, const struct candidate *a,
                     b->device->device->capacity.count == 0;
     return is_plain && a->options == b->options && a->out == b->out &&
            (a->failing | b->failing) == 0 && a->is_open == b->is_open &&
-           a->is_taken == b->is_taken && are_counters_equal(a->device, b->device) &&
+           a->is_taken == b->is_taken && a->device->is_uncountable == b->device->is_uncountable &&
+           are_counters_equal(a->device, b->device) &&
            are_attributes_equal(search, a->device, b->device);
 }
 

@@ -1,0 +1,320 @@
+/* The devices of one pod, as kube-scheduler's allocator would find them: constraints, alternatives,
+ * all devices of a node, devices that are taken in parts, and searches that are too long. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+
+#define CLASS "gpu.example.com"
+
+enum { JSON_BYTES = 16384 };
+
+/* Fills the buffer as snprintf() does; single quotes become double ones. */
+__attribute__((format(printf, 2, 3))) static void write_json(char *json, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(json, JSON_BYTES, format, arguments);
+    va_end(arguments);
+    assert_true(length > 0 && length < JSON_BYTES);
+    for (char *at = json; (at = strchr(at, '\'')) != NULL;) {
+        *at = '"';
+    }
+}
+
+/* A slice of the node with these devices, and counter sets beside it where there are any. */
+static void given_slice(struct scenario *s, const char *name, const char *node, const char *devices)
+{
+    char json[JSON_BYTES];
+    write_json(json,
+               "{'metadata':{'name':'%s'},'spec':{'driver':'" CLASS "','nodeName':'%s','pool':{"
+               "'name':'%s','generation':1,'resourceSliceCount':1},'devices':[%s]}}",
+               name, node, name, devices);
+    given_json(s, KIND_RESOURCE_SLICE, json);
+}
+
+static void given_ask(struct scenario *s, const char *name, const char *devices)
+{
+    char json[JSON_BYTES];
+    write_json(json, "{'metadata':{'name':'%s'},'spec':{'spec':{'devices':{%s}}}}", name, devices);
+    given_json(s, KIND_RESOURCE_CLAIM_TEMPLATE, json);
+}
+
+/* Devices PREFIX-00 to PREFIX-(count-1), each with these further fields. */
+static const char *many(char *list, const char *prefix, int count, const char *fields)
+{
+    size_t length = 0;
+    for (int i = 0; i < count; i++) {
+        length += (size_t)snprintf(list + length, JSON_BYTES - length, "%s{'name':'%s-%02d'%s}",
+                                   i == 0 ? "" : ",", prefix, i, fields);
+        assert_true(length < JSON_BYTES);
+    }
+    return list;
+}
+
+static void given_world(struct scenario *s)
+{
+    given_node(s, "n1", "cpu=100 pods=110");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_queue(s, "q", "cpu=1000 gpu.example.com=1000");
+}
+
+#define OF_CLASS  "'deviceClassName':'" CLASS "'"
+#define WITH(cel) ",'selectors':[{'cel':{'expression':'" cel "'}}]"
+#define TWO       "'requests':[{'name':'r','exactly':{" OF_CLASS ",'count':2}}]"
+#define ALL       "'requests':[{'name':'r','exactly':{" OF_CLASS ",'allocationMode':'All'}}]"
+
+/* -- constraints ------------------------------------------------------------------------------- */
+
+/* What an attribute is compared by is its value, whatever its type. */
+static void attributes_of_every_type_are_compared(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_slice(s, "s", "n1",
+                "{'name':'a','attributes':{'ecc':{'bool':true},'fw':{'version':'1.0.0'},'numa':{"
+                "'int':0},'side':{'string':'left'},'kind':{'string':'one'}}},"
+                "{'name':'b','attributes':{'ecc':{'bool':false},'fw':{'version':'1.0.1'},'numa':{"
+                "'int':1},'side':{'string':'right'},'kind':{'int':1},'rack':{'int':1}}}");
+    const char *names[] = {"ecc", "fw", "numa", "side", "kind"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char devices[512];
+        snprintf(devices, sizeof(devices), TWO ",'constraints':[{'matchAttribute':'" CLASS "/%s'}]",
+                 names[i]);
+        given_ask(s, "alike", devices);
+        given_job(s, "pair", "q", "pods=1 template=alike");
+        expect_state(s, "pair", "Pending NeverFits");
+        object_gone(s, KIND_JOB, "pair");
+        snprintf(devices, sizeof(devices),
+                 TWO ",'constraints':[{'distinctAttribute':'" CLASS "/%s'}]", names[i]);
+        given_ask(s, "unlike", devices);
+        given_job(s, "pair", "q", "pods=1 template=unlike");
+        expect_state(s, "pair", "Admitted");
+        object_gone(s, KIND_JOB, "pair");
+    }
+}
+
+/* -- searches that would be long --------------------------------------------------------------- */
+
+#define EIGHT_AND_ODD                                                                              \
+    "'requests':[{'name':'m','exactly':{" OF_CLASS                                                 \
+    ",'count':8}},{'name':'o','exactly':{" OF_CLASS WITH(                                          \
+        "device.attributes[\\\"gpu.example.com\\\"].odd") "}}]"
+#define IN_NUMA(n)     ",'attributes':{'numa':{'int':" #n "},'odd':{'bool':false}}"
+#define ODD_IN_NUMA(n) ",{'name':'z','attributes':{'numa':{'int':" #n "},'odd':{'bool':true}}}"
+#define NUMA           ",'constraints':[{'matchAttribute':'" CLASS "/numa'}]"
+
+/* Of devices that can't be told apart one is tried: eight of sixteen that don't help don't keep
+ * the eight from being found that do. */
+static void devices_alike_are_tried_once(void **state)
+{
+    struct scenario *s = *state;
+    static char zero[JSON_BYTES];
+    static char one[JSON_BYTES];
+    char all[2 * JSON_BYTES];
+    given_world(s);
+    snprintf(all, sizeof(all), "%s,%s" ODD_IN_NUMA(1), many(zero, "a", 16, IN_NUMA(0)),
+             many(one, "b", 8, IN_NUMA(1)));
+    given_slice(s, "s", "n1", all);
+    given_ask(s, "nine", EIGHT_AND_ODD NUMA);
+    given_job(s, "gang", "q", "pods=1 template=nine");
+    expect_state(s, "gang", "Admitted");
+}
+
+/* Nor does it take long to see that there is no way. */
+static void devices_alike_are_refused_once(void **state)
+{
+    struct scenario *s = *state;
+    static char zero[JSON_BYTES];
+    char all[2 * JSON_BYTES];
+    given_world(s);
+    snprintf(all, sizeof(all), "%s" ODD_IN_NUMA(1), many(zero, "a", 16, IN_NUMA(0)));
+    given_slice(s, "s", "n1", all);
+    given_ask(s, "nine", EIGHT_AND_ODD NUMA);
+    given_job(s, "gang", "q", "pods=1 template=nine");
+    expect_state(s, "gang", "Pending NeverFits");
+    expect_message(s, "gang", "even when it is empty");
+}
+
+/* A device that can't be given out, by a counter below nothing, says nothing about the others. */
+static void device_with_a_wrong_counter_stands_for_no_other(void **state)
+{
+    struct scenario *s = *state;
+    static char zero[JSON_BYTES];
+    static char one[JSON_BYTES];
+    char all[3 * JSON_BYTES];
+    given_world(s);
+    snprintf(all, sizeof(all),
+             "%s,{'name':'b','attributes':{'numa':{'int':1},'odd':{'bool':false}},"
+             "'consumesCounters':[{'counterSet':'c','counters':{'x':{'value':'-1'}}}]},"
+             "%s" ODD_IN_NUMA(1),
+             many(zero, "a", 16, IN_NUMA(0)), many(one, "c", 8, IN_NUMA(1)));
+    given_slice(s, "s", "n1", all);
+    given_ask(s, "nine", EIGHT_AND_ODD NUMA);
+    given_job(s, "gang", "q", "pods=1 template=nine");
+    expect_state(s, "gang", "Admitted");
+}
+
+/* Devices that differ in what the ask looks at are all tried; where that takes too long, nobody
+ * knows, and it is said so. */
+static void search_that_is_too_long_is_said_to_be(void **state)
+{
+    struct scenario *s = *state;
+    char all[JSON_BYTES];
+    size_t length = 0;
+    given_world(s);
+    for (int i = 0; i < 20; i++) {
+        length += (size_t)snprintf(all + length, sizeof(all) - length,
+                                   "{'name':'a-%02d','attributes':{'numa':{'int':0},'serial':{"
+                                   "'int':%d},'odd':{'bool':false}}},",
+                                   i, i);
+    }
+    snprintf(
+        all + length, sizeof(all) - length,
+        "{'name':'z','attributes':{'numa':{'int':1},'serial':{'int':99},'odd':{'bool':true}}}");
+    given_slice(s, "s", "n1", all);
+    given_ask(s, "nine",
+              EIGHT_AND_ODD ",'constraints':[{'matchAttribute':'" CLASS
+                            "/numa'},{'distinctAttribute':'" CLASS "/serial'}]");
+    given_job(s, "gang", "q", "pods=1 template=nine");
+    expect_state(s, "gang", "Pending NodeShape");
+    expect_message(s, "gang", "ResourceClaimTemplate ml/nine could be met in too many ways");
+}
+
+/* Slices may come in any order: from more than four of them, what a pod is given can't be told. */
+static void more_slices_than_four_can_not_be_told(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    char name[] = "s-0";
+    for (int i = 0; i < 5; i++) {
+        name[2] = (char)('0' + i);
+        given_slice(s, name, "n1", "{'name':'a','attributes':{'numa':{'int':0}}}");
+    }
+    given_ask(s, "two", TWO NUMA);
+    given_job(s, "gang", "q", "pods=2 template=two");
+    expect_state(s, "gang", "Pending NodeShape");
+    expect_message(s, "gang", "could be met in too many ways");
+    object_gone(s, KIND_RESOURCE_SLICE, "s-4");
+    expect_state(s, "gang", "Admitted");
+}
+
+/* -- how many devices a claim may have --------------------------------------------------------- */
+
+/* An alternative that would make the claim larger than Kubernetes allows isn't one. And that a
+ * pod has a device already says nothing about those like it: the search for the second alternative
+ * begins with one that it holds. */
+static void alternative_that_makes_a_claim_too_large_is_left_out(void **state)
+{
+    struct scenario *s = *state;
+    static char list[JSON_BYTES];
+    given_world(s);
+    given_slice(s, "s", "n1", many(list, "a", 50, ""));
+    given_ask(s, "some",
+              "'requests':[{'name':'f','firstAvailable':[{'name':'x'," OF_CLASS
+              ",'count':20},{'name':'y'," OF_CLASS ",'count':1}]},{'name':'r','exactly':{" OF_CLASS
+              ",'count':20}}]");
+    given_job(s, "pair", "q", "pods=2 template=some"); /* 21 devices each, not 40 */
+    expect_state(s, "pair", "Admitted");
+}
+
+/* All devices of a node that has more than a claim may have: kube-scheduler gives up. */
+static void all_of_too_many_never_fit(void **state)
+{
+    struct scenario *s = *state;
+    static char list[JSON_BYTES];
+    given_world(s);
+    given_slice(s, "s", "n1", many(list, "a", 33, ""));
+    given_ask(s, "all", ALL);
+    given_job(s, "gang", "q", "pods=1 template=all");
+    expect_state(s, "gang", "Pending NeverFits");
+    expect_message(s, "gang",
+                   "ResourceClaimTemplate ml/all asks for more devices there than the 32");
+    given_slice(s, "s", "n1", many(list, "a", 32, ""));
+    expect_state(s, "gang", "Admitted");
+}
+
+/* -- all devices ------------------------------------------------------------------------------- */
+
+/* All are those that the selector is true of; where it fails on one, kube-scheduler gives up. */
+static void all_devices_are_those_that_match(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_slice(s, "s", "n1",
+                "{'name':'a','attributes':{'size':{'int':1}}},{'name':'b','attributes':{'size':{"
+                "'int':2}}},{'name':'c','attributes':{'size':{'int':2}}}");
+    given_ask(s, "big",
+              "'requests':[{'name':'r','exactly':{" OF_CLASS ",'allocationMode':'All'" WITH(
+                  "device.attributes[\\\"gpu.example.com\\\"].size == 2") "}}]");
+    given_job(s, "gang", "q", "pods=1 template=big");
+    expect_state(s, "gang", "Admitted");
+    expect_used(s, "q", "gpu.example.com=2");
+    job_finishes(s, "gang");
+    given_slice(s, "s", "n1", "{'name':'a'},{'name':'b','attributes':{'size':{'int':2}}}");
+    given_job(s, "second", "q", "pods=1 template=big");
+    expect_state(s, "second", "Pending NeverFits");
+    expect_message(s, "second", "ml/big has a selector that fails on a device there");
+}
+
+/* -- devices in parts -------------------------------------------------------------------------- */
+
+#define SHARED(name, policy)                                                                       \
+    "{'name':'" name "','allowMultipleAllocations':true,'capacity':{'memory':{'value':'10Gi'"      \
+    ",'requestPolicy':{" policy "}}}}"
+#define PART(amount)                                                                               \
+    "'requests':[{'name':'r','exactly':{" OF_CLASS ",'capacity':{'requests':{'memory':'" amount    \
+    "'}}}}]"
+
+/* A step of nothing can't be calculated with: kube-scheduler gives up on all that ask. */
+static void step_of_nothing_never_fits(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_slice(s, "s", "n1", SHARED("a", "'default':'1Gi','validRange':{'min':'1Gi','step':'0'}"));
+    given_ask(s, "part", PART("2Gi"));
+    given_job(s, "gang", "q", "pods=1 template=part");
+    expect_state(s, "gang", "Pending NeverFits");
+    expect_message(s, "gang",
+                   "asks for a capacity of a device there that can't be calculated with");
+    given_ask(s, "least", PART("1Mi")); /* the least is given without a calculation */
+    given_job(s, "small", "q", "pods=1 template=least");
+    expect_state(s, "small", "Admitted");
+}
+
+/* Admin access to a device that others take parts of leaves it as it was. */
+static void admin_access_takes_no_part(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_namespace(s, "ml", "resource.kubernetes.io/admin-access:true");
+    given_slice(s, "s", "n1", SHARED("a", "'default':'10Gi'"));
+    given_ask(s, "look", "'requests':[{'name':'r','exactly':{" OF_CLASS ",'adminAccess':true}}]");
+    given_job(s, "watchers", "q", "pods=3 template=look");
+    expect_state(s, "watchers", "Admitted");
+    expect_used(s, "q", "gpu.example.com=0");
+    given_ask(s, "part", PART("10Gi"));
+    given_job(s, "gang", "q", "pods=1 template=part");
+    expect_state(s, "gang", "Admitted");
+    given_job(s, "second", "q", "pods=1 template=part");
+    expect_state(s, "second", "Pending DevicesExhausted");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(attributes_of_every_type_are_compared),
+        scenario_test(devices_alike_are_tried_once),
+        scenario_test(devices_alike_are_refused_once),
+        scenario_test(device_with_a_wrong_counter_stands_for_no_other),
+        scenario_test(search_that_is_too_long_is_said_to_be),
+        scenario_test(more_slices_than_four_can_not_be_told),
+        scenario_test(alternative_that_makes_a_claim_too_large_is_left_out),
+        scenario_test(all_of_too_many_never_fit),
+        scenario_test(all_devices_are_those_that_match),
+        scenario_test(step_of_nothing_never_fits),
+        scenario_test(admin_access_takes_no_part),
+    };
+    return cmocka_run_group_tests_name("allocate", tests, NULL, NULL);
+}
