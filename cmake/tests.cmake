@@ -52,6 +52,17 @@ function(tests_add_cmocka label layer)
     endforeach()
 endfunction()
 
+# What a scenario tells holds without any index, too; not in those that count what is looked at.
+function(tests_add_plain_scenarios)
+    file(GLOB sources CONFIGURE_DEPENDS "${tests_dir}/scenario/*.c")
+    list(FILTER sources EXCLUDE REGEX "/(cost|scale|topology|wake_nobody)\\.c$")
+    foreach(source IN LISTS sources)
+        test_name("${source}" name)
+        tests_register(${name}_plain scenario ${CMAKE_COMMAND} -E env SCENARIOS_ARE_PLAIN=1
+            $<TARGET_FILE:${name}>)
+    endforeach()
+endfunction()
+
 # A fuzz target defines LLVMFuzzerTestOneInput(). Under libFuzzer it searches; everywhere else
 # replay_main.c gives it each file of tests/fuzz/corpus/FILE_NAME/, as a regression test.
 function(tests_add_fuzz)
@@ -78,6 +89,7 @@ if(NOT TALLYMAN_FUZZ)
         tests_add_cmocka(unit ${layer} "${tests_dir}/unit/${layer}/*.c")
     endforeach()
     tests_add_cmocka(scenario sim "${tests_dir}/scenario/*.c" "${tests_dir}/scenario/*/*.c")
+    tests_add_plain_scenarios()
     tests_add_cmocka(property sim "${tests_dir}/property/*.c")
     # The reference model against the core: some thousand states here, more by `make test-model`.
     file(GLOB model_sources CONFIGURE_DEPENDS "${tests_dir}/model/*.c")

@@ -25,7 +25,8 @@
 struct scenario;
 
 struct scenario *scenario_new(void);
-/* The core of those made from now on looks nothing up in an index (core_options.is_plain). */
+/* The core of those made from now on looks nothing up in an index (core_options.is_plain). So does
+ * every one where the environment has SCENARIOS_ARE_PLAIN. */
 void scenarios_are_plain(bool is_plain);
 /* Those made from now on let no more gangs go in a step (core_options.admissions_per_step), and go
  * on with the pass at once. 0: all. */

@@ -1,0 +1,132 @@
+/* ProvisioningRequests that aren't, or aren't any longer, what the gang asked for. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+#include "support/scenario_internal.h"
+
+#define MINUTE_MS 60000
+#define CLASS     "check-capacity.autoscaling.x-k8s.io"
+
+static void given_world(struct scenario *s)
+{
+    given_queue(s, "q", "cpu=8 base=60s check=" CLASS);
+    given_job(s, "train", "q", "pods=4 cpu=1");
+    expect_state(s, "train", "Reserved WaitingForCheck");
+}
+
+static struct str *record_of(struct scenario *s, const char *request)
+{
+    struct provisioning_request *object = scenario_object(s, KIND_PROVISIONING_REQUEST, request);
+    for (uint32_t i = 0; i < object->meta.annotations.count; i++) {
+        if (str_starts_with(object->meta.annotations.items[i].key, STR("tallyman.dev/"))) {
+            return &object->meta.annotations.items[i].value;
+        }
+    }
+    fail_msg("%s has no record", request);
+    return NULL;
+}
+
+/* The request's record with `part` changed into `other`. */
+static void record_becomes(struct scenario *s, const char *request, const char *part,
+                           const char *other)
+{
+    struct str *record = record_of(s, request);
+    char text[1024];
+    snprintf(text, sizeof(text), STR_FMT, STR_ARG(*record));
+    const char *place = strstr(text, part);
+    if (place == NULL) {
+        fail_msg("\"%s\" isn't in %s", part, text);
+    }
+    char changed[2048];
+    snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(place - text), text, other,
+             place + strlen(part));
+    *record = arena_copy_str(&s->arena, str_from_c(changed));
+}
+
+static const struct {
+    const char *part;
+    const char *other;
+} CHANGES[] = {
+    {"{", "["},
+    {"\"queue\":\"q\"", "\"queue\":\"p\""},
+    {"\"asks\":\"", "\"asks\":\"x"},
+    {"\"podSets\":[", "\"podSets\":[{\"name\":\"more\",\"count\":1},"},
+    {"\"name\":\"main\"", "\"name\":\"other\""},
+    {"\"count\":4", "\"count\":0"},
+    {"\"count\":4", "\"count\":5"},
+    {"\"count\":4,", ""},
+};
+
+/* At a restart a request is taken up only if what it says that was reserved is the gang's; else it
+ * is let go, and room is asked for anew. */
+static void record_that_is_not_the_gangs_is_let_go(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(CHANGES) / sizeof(CHANGES[0]); i++) {
+        struct scenario *s = scenario_new();
+        given_world(s);
+        const char *before = request_of(s, "train");
+        record_becomes(s, before, CHANGES[i].part, CHANGES[i].other);
+        restart(s, WITHOUT_ADMISSIONS);
+        expect_state(s, "train", "Reserved WaitingForCheck");
+        assert_int_equal(requests_of(s, "train"), 1);
+        if (strcmp(request_of(s, "train"), before) == 0) {
+            fail_msg("taken up with %s", CHANGES[i].other);
+        }
+        expect_used(s, "q", "cpu=4");
+        scenario_free(s);
+    }
+}
+
+/* A request that its gang couldn't use, because its admission was refused, is used at the next try;
+ * one whose record was changed meanwhile isn't, and room is asked for anew. */
+static void changed_record_is_not_used_after_a_refused_admission(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i <= sizeof(CHANGES) / sizeof(CHANGES[0]); i++) {
+        struct scenario *s = scenario_new();
+        bool is_changed = i < sizeof(CHANGES) / sizeof(CHANGES[0]);
+        given_world(s);
+        const char *before = request_of(s, "train");
+        writes_are_manual(s, true);
+        request_says_that(s, before, "Provisioned", "");
+        write_refused(s, "train", "denied by a policy");
+        expect_state(s, "train", "Pending Backoff");
+        if (is_changed) {
+            record_becomes(s, before, CHANGES[i].part, CHANGES[i].other);
+            object_changed(s, KIND_PROVISIONING_REQUEST, before);
+        }
+        at(s, MINUTE_MS);
+        assert_true(write_is_out(s, "train") == !is_changed);
+        assert_int_equal(requests_of(s, "train"), 1);
+        assert_true((strcmp(request_of(s, "train"), before) == 0) == !is_changed);
+        scenario_free(s);
+    }
+}
+
+/* The name of a request is the Job's, cut where that leaves a name that Kubernetes takes. */
+static void name_is_cut_to_a_name(void **state)
+{
+    struct scenario *s = *state;
+    given_queue(s, "q", "cpu=8 check=" CLASS);
+    given_job(s, "a-job-with-a-name-of-forty-characters--.tail", "q", "pods=4 cpu=1");
+    const char *name = request_of(s, "a-job-with-a-name-of-forty-characters--.tail");
+    assert_non_null(strstr(name, "a-job-with-a-name-of-forty-characters-"));
+    assert_null(strstr(name, "--"));
+    assert_null(strstr(name, ".-"));
+    restart(s, WITHOUT_ADMISSIONS);
+    assert_string_equal(request_of(s, "a-job-with-a-name-of-forty-characters--.tail"), name);
+    assert_int_equal(requests_of(s, "a-job-with-a-name-of-forty-characters--.tail"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(record_that_is_not_the_gangs_is_let_go),
+        cmocka_unit_test(changed_record_is_not_used_after_a_refused_admission),
+        scenario_test(name_is_cut_to_a_name),
+    };
+    return cmocka_run_group_tests_name("checks_odd", tests, NULL, NULL);
+}
