@@ -5,6 +5,10 @@
 #include "ask.h"
 
 #include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
+
+#define TEXT_OF(limit)  TEXT_OF_(limit)
+#define TEXT_OF_(limit) #limit
 
 static struct pool_state *pool_get(struct core *core, const struct resource_slice_spec *spec)
 {
@@ -38,11 +42,12 @@ static void device_unlink_node(struct device_state *device)
     if (device->node == NULL) {
         return;
     }
-    struct device_state **link = &device->node->devices;
-    while (*link != device) {
-        link = &(*link)->next_on_node;
+    *(device->previous_on_node == NULL ? &device->node->devices
+                                       : &device->previous_on_node->next_on_node) =
+        device->next_on_node;
+    if (device->next_on_node != NULL) {
+        device->next_on_node->previous_on_node = device->previous_on_node;
     }
-    *link = device->next_on_node;
     device->node = NULL;
 }
 
@@ -147,6 +152,9 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     if (!str_is_empty(node_name)) {
         device->node = node_get(core, node_name);
         device->next_on_node = device->node->devices;
+        if (device->next_on_node != NULL) {
+            device->next_on_node->previous_on_node = device;
+        }
         device->node->devices = device;
         node_touch_object(core, device->node);
     } else {
@@ -206,11 +214,23 @@ static int64_t pool_newest(const struct pool_state *pool)
     return newest;
 }
 
+static bool is_of_overfull_node(const struct core *core, const struct resource_slice *slice)
+{
+    struct str name = slice->spec.node_name;
+    const struct node_state *node = NULL;
+    if (!str_is_empty(name)) {
+        HASH_FIND(hh, core->nodes, name.ptr, (unsigned)name.len, node);
+    }
+    return node != NULL && node->is_overfull;
+}
+
 /* Why the newest generation can't be used, or NULL. Slices of older ones don't count. */
-static const char *pool_problem(const struct pool_state *pool, int64_t newest)
+static const char *pool_problem(const struct core *core, const struct pool_state *pool,
+                                int64_t newest)
 {
     int64_t wanted = -1;
     int64_t seen = 0;
+    uint64_t devices = 0;
     for (struct slice_state *slice = pool->slices; slice != NULL; slice = slice->next_in_pool) {
         if (slice->object->spec.pool.generation.value != newest) {
             continue;
@@ -219,8 +239,15 @@ static const char *pool_problem(const struct pool_state *pool, int64_t newest)
         if (wanted >= 0 && wanted != count) {
             return "slices of one generation disagree on resourceSliceCount";
         }
+        if (is_of_overfull_node(core, slice->object)) {
+            return "its node lists more than " TEXT_OF(NODE_DEVICES_MAX) " devices";
+        }
         wanted = count;
         seen++;
+        devices += slice->object->spec.devices.count;
+    }
+    if (devices > POOL_DEVICES_MAX) {
+        return "it lists more than " TEXT_OF(POOL_DEVICES_MAX) " devices";
     }
     return seen == wanted ? NULL : "its newest generation isn't complete yet";
 }
@@ -236,7 +263,7 @@ static void pool_rebuild(struct core *core, struct pool_state *pool)
         return;
     }
     int64_t newest = pool_newest(pool);
-    pool->problem = pool_problem(pool, newest);
+    pool->problem = pool_problem(core, pool, newest);
     if (pool->problem != NULL) {
         return;
     }
@@ -275,6 +302,48 @@ static void pool_renew(struct core *core, struct pool_state *pool)
     }
 }
 
+/* -- what one node lists ----------------------------------------------------------------------- */
+
+static bool pool_is_on_node(const struct pool_state *pool, const struct node_state *node)
+{
+    for (struct slice_state *slice = pool->slices; slice != NULL; slice = slice->next_in_pool) {
+        if (str_eq(slice->object->spec.node_name, node->name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All slices count, whatever has become of their pools: so it doesn't matter which came first. */
+static void slice_count(struct core *core, const struct resource_slice *slice, bool is_there)
+{
+    if (!str_is_empty(slice->spec.node_name)) {
+        struct node_state *node = node_get(core, slice->spec.node_name);
+        uint32_t count = slice->spec.devices.count;
+        node->listed_devices += is_there ? count : -count;
+    }
+}
+
+/* A node that lists too many gives none, and does again when it doesn't. */
+static void node_review_listed(struct core *core, struct str name)
+{
+    if (str_is_empty(name)) {
+        return;
+    }
+    struct node_state *node = node_get(core, name);
+    bool is_overfull = node->listed_devices > NODE_DEVICES_MAX;
+    struct pool_state *pool = NULL;
+    struct pool_state *next = is_overfull != node->is_overfull ? core->pools : NULL;
+    node->is_overfull = is_overfull;
+    while ((pool = next) != NULL) {
+        next = pool->hh.next;
+        if (pool_is_on_node(pool, node)) {
+            pool_renew(core, pool);
+        }
+    }
+    node_free_if_unused(core, node);
+}
+
 static void slice_unlink(struct slice_state *slice)
 {
     struct slice_state **link = &slice->pool->slices;
@@ -290,6 +359,7 @@ void slice_apply(struct core *core, const struct resource_slice *object)
     struct str name = object->meta.name;
     HASH_FIND(hh, core->slices, name.ptr, (unsigned)name.len, slice);
     struct pool_state *old_pool = NULL;
+    struct str old_node = STR_NONE;
     if (slice == NULL) {
         slice = MEM_NEW(struct slice_state);
         slice->name = str_own(name);
@@ -304,9 +374,12 @@ void slice_apply(struct core *core, const struct resource_slice *object)
         slice_unlink(slice);
         wake_for_pool(core, old_pool);
         pool_clear(core, old_pool); /* its devices point into the old clone */
+        slice_count(core, slice->object, false);
+        old_node = arena_copy_str(&core->scratch, slice->object->spec.node_name);
         mem_free(slice->object);
     }
     slice->object = object_clone(kind_info(KIND_RESOURCE_SLICE)->schema, object);
+    slice_count(core, slice->object, true);
     slice->pool = pool_get(core, &object->spec);
     slice->next_in_pool = slice->pool->slices;
     slice->pool->slices = slice;
@@ -315,6 +388,8 @@ void slice_apply(struct core *core, const struct resource_slice *object)
     if (old_pool != NULL && old_pool != slice->pool) {
         pool_renew(core, old_pool);
     }
+    node_review_listed(core, object->spec.node_name);
+    node_review_listed(core, old_node);
 }
 
 void slice_deleted(struct core *core, const struct resource_slice *object)
@@ -330,11 +405,14 @@ void slice_deleted(struct core *core, const struct resource_slice *object)
     slice_unlink(slice);
     wake_for_pool(core, pool);
     pool_clear(core, pool);
+    slice_count(core, slice->object, false);
+    struct str node_name = arena_copy_str(&core->scratch, slice->object->spec.node_name);
     mem_free(slice->object);
     str_drop(&slice->name);
     mem_free(slice);
     asks_for_all_changed(core);
     pool_renew(core, pool);
+    node_review_listed(core, node_name);
 }
 
 struct str pools_trouble(const struct core *core, struct arena *arena)

@@ -43,7 +43,8 @@ static void node_free(struct core *core, struct node_state *node)
 
 void node_free_if_unused(struct core *core, struct node_state *node)
 {
-    if (node->object == NULL && node->pods == NULL && node->devices == NULL) {
+    if (node->object == NULL && node->pods == NULL && node->devices == NULL &&
+        node->listed_devices == 0) {
         node_free(core, node);
     }
 }

@@ -38,6 +38,8 @@ struct node_state {
     bool was_ill;                 /* a flavor has called it unhealthy, since it was first seen */
     int64_t rests_until_ms;       /* the first of its quarantines that ends then; 0: none */
     struct device_state *devices; /* of this node only; list by next_on_node */
+    uint32_t listed_devices;      /* by all ResourceSlices of this node */
+    bool is_overfull;             /* more than NODE_DEVICES_MAX, so its pools give none */
     struct pod_state *pods;       /* list by next_on_node */
     /* what gangs that a what-if has taken out would free; valid while freed_epoch is the core's */
     struct vector freed;
@@ -178,6 +180,7 @@ struct device_state {
     const struct device *device;         /* borrowed from its slice_state */
     struct node_state *node;             /* NULL: not bound to one node */
     struct device_state *next_on_node;
+    struct device_state *previous_on_node;
     struct device_state *next_in_pool;
     struct pool_state *pool;
     struct counter_use *counters; /* owned */

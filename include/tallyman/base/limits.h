@@ -63,9 +63,12 @@
 #define ALLOCATE_STEPS_MAX       20000 /* of the search for devices on one node */
 #define ALLOCATE_STEPS_ALL       60000 /* of all nodes of one judgement */
 #define ALLOCATE_STEPS_FEW       500   /* for each node after that */
-#define CLAIM_CONSTRAINTS_MAX    32    /* Kubernetes: constraints of a claim */
-#define GANG_PODS_MAX            100000
-#define EXACT_FIT_NODES_MAX      16 /* brute force up to here, the heuristic beyond */
+/* Who lists more has made a mistake, or lies: each edit and each placement looks at all of them. */
+#define POOL_DEVICES_MAX      65536
+#define NODE_DEVICES_MAX      16384
+#define CLAIM_CONSTRAINTS_MAX 32 /* Kubernetes: constraints of a claim */
+#define GANG_PODS_MAX         100000
+#define EXACT_FIT_NODES_MAX   16 /* brute force up to here, the heuristic beyond */
 /* Gangs that the controller lets go in one step; see core_options. */
 #define ADMISSIONS_PER_STEP 8
 /* Gangs that one step tells of a new reason; the others are told by the steps that follow. */
