@@ -224,8 +224,18 @@ static void keep_promise(struct core *core, struct booking *booking, int64_t sta
     }
 }
 
+/* More gangs have to end than was known, since others were let in: what comes free beside the head
+ * may be enough for those that had to leave it its room. */
+static void note_awaited(struct core *core, const struct booking *booking, uint32_t known_before)
+{
+    if (booking->epoch != 0 && booking->awaited_count > known_before) {
+        core->bookings->wakes_held_back = true;
+    }
+}
+
 static void work_out(struct core *core, struct booking *booking)
 {
+    uint32_t awaited_before = booking->awaited_count;
     booking_drop(booking);
     uint32_t guest_count;
     struct shadow_guest *guests = booking_guests_before(core, booking, &guest_count);
@@ -242,6 +252,7 @@ static void work_out(struct core *core, struct booking *booking)
         int64_t start_ms = BOOKING_UNKNOWN;
         if (out > shadow.known) {
             find_awaited(core, &shadow, booking, out);
+            note_awaited(core, booking, awaited_before);
         } else {
             start_ms = out == 0 ? core->now_ms : shadow.entries[out - 1].end_ms;
         }

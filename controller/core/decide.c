@@ -185,7 +185,7 @@ void decide(struct core *core, bool goes_on)
         core->pass += goes_on ? 0 : 1; /* who is woken at the end of a round is judged anew */
         goes_on = false;
         core->is_cut = !judge_ready(core);
-    } while (!core->is_cut &&
-             (bookings_settle(core) || finish_at_once(core) || preempt_wake_for_growth(core)));
+    } while (!core->is_cut && (bookings_settle(core) || finish_at_once(core) ||
+                               preempt_wake_for_growth(core) || preempt_wake_for_relief(core)));
     core->is_passing = false;
 }

@@ -93,7 +93,9 @@ bool preempt(struct core *core, struct gang *gang, struct evaluation *seen)
         gang_set_timer(core, gang, fits ? 0 : gang->look_again_ms);
         return false;
     }
+    preempt_relief_begin(core, &victims);
     reserve_for(core, gang, &victims, &evaluation);
+    preempt_relief_end(core, &victims);
     preempt_forget_why(gang);
     GANG_PUT(gang, room, reserved_why, MEM_NEW(struct evidence));
     evidence_keep(gang->room->reserved_why, &seen->evidence);

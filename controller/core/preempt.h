@@ -56,6 +56,8 @@ void preempt_find_last_holders(struct core *core);
 /* Without borrowing while it preempts a gang takes back no more than its queue's own quota: whether
  * that would be enough for all that it asks for, on one of its choices of flavors. */
 bool preempt_is_within_own(struct core *core, struct shape *shape);
+/* By the policies: whether there could be a gang that the shape's may stop. */
+bool preempt_may_stop_somebody(struct core *core, struct shape *shape);
 
 /* -- preempt_grow.c -- */
 
@@ -64,6 +66,14 @@ void preempt_note_growth(struct core *core, struct queue_state *queue, const str
                          int64_t times);
 /* After a pass: wakes those that may take from a queue that has grown in it; false: nobody. */
 bool preempt_wake_for_growth(struct core *core);
+
+/* -- preempt_relief.c -- */
+
+/* Around the reservation of a gang for which those are to stop, who don't stop yet. */
+void preempt_relief_begin(struct core *core, const struct victims *victims);
+void preempt_relief_end(struct core *core, const struct victims *victims);
+/* After a pass: wakes those that what has begun to stop in it may help; false: nobody. */
+bool preempt_wake_for_relief(struct core *core);
 
 /* -- checkpoint.c: before a gang is stopped for another -----------------------------------------
  */

@@ -181,7 +181,7 @@ bool preempt_is_within_own(struct core *core, struct shape *shape)
     return false;
 }
 
-static bool may_stop_somebody(struct core *core, struct shape *shape)
+bool preempt_may_stop_somebody(struct core *core, struct shape *shape)
 {
     const struct gang *gang = shape->first;
     const struct gang *last = shape->queue->last_holder;
@@ -205,7 +205,7 @@ static void wake_promised(struct core *core)
             preempt_is_allowed(shape->queue)) {
             preempt_find_last_holders(core);
             arena_reset(&core->scratch);
-            if (may_stop_somebody(core, shape)) {
+            if (preempt_may_stop_somebody(core, shape)) {
                 wake_shape(core, shape);
             }
         }
@@ -236,7 +236,7 @@ void preempt_wake(struct core *core)
         bool is_due = is_for_all || is_told(core, shape, has_freed_quota);
         shape->is_room_changed = false;
         arena_reset(&core->scratch);
-        if (is_due && !RB_EMPTY(&shape->gangs) && may_stop_somebody(core, shape)) {
+        if (is_due && !RB_EMPTY(&shape->gangs) && preempt_may_stop_somebody(core, shape)) {
             wake_shape(core, shape); /* if a release woke it, it isn't put aside any more */
         }
     }

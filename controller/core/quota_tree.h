@@ -23,6 +23,8 @@ struct quota_cell {
     i128 free_before;
     i128 potential_before;
     uint64_t freed_in; /* of a root: core.freed_round in which some of it came free in its tree */
+    i128 used_before;  /* before somebody began to stop; see preempt_relief.c */
+    uint64_t relieved_in; /* core.relief_round in which less of it came to be used so */
 };
 
 #define QUOTA_UNLIMITED (-1)

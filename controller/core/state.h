@@ -417,6 +417,7 @@ struct core {
     struct shape *preemptors; /* list by next_preemptor */
     /* For all of them, for those of accounts, for those of nodes; preempt_wake.c, preempt_grow.c */
     bool has_freed, has_freed_quota, has_room_changed, has_lost_last_holder, has_grown;
+    bool has_relief;            /* preempt_relief.c */
     bool has_let_go;            /* a gang whose write has been answered since the last pass */
     bool has_unsettled;         /* some gang is_unsettled */
     struct shape *room_waiters; /* parked for room or for an object; list by next_room_waiter */
@@ -450,7 +451,7 @@ struct core {
     const struct topology_domain *only_domain; /* pods are placed there; NULL: wherever they may */
     bool is_brief;          /* an evaluation only says whether: no sentence, no figures */
     uint64_t what_if_epoch; /* of the one that is on while is_what_if, or was last */
-    uint64_t what_if_count, freed_round;
+    uint64_t what_if_count, freed_round, relief_round;
     struct kept_what_if *kept_what_if; /* owned; whatif.h; NULL: nothing was ever kept */
     uint64_t pass;                     /* counts the decision passes */
     struct bookings *bookings;         /* owned; never NULL */

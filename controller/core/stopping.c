@@ -58,6 +58,17 @@ struct victims stopping_find(struct core *core, const struct gang *gang, uint32_
     return found;
 }
 
+void stopping_set_out(struct core *core, bool is_out)
+{
+    for (uint32_t i = 0; i < core->stopping.count; i++) {
+        struct gang *victim = core->stopping.items[i];
+        const struct gang *gang = gang_find(core, victim->stops_for);
+        if (victim->reservation != NULL && gang != NULL && gang->state == GANG_RESERVED) {
+            whatif_set_quota(core, victim, is_out);
+        }
+    }
+}
+
 void stopping_free(struct core *core)
 {
     mem_free(core->stopping.items);

@@ -12,6 +12,8 @@ bool stopping_is_for(const struct gang *victim, const struct gang *gang);
  * still hold something: their room is on its way. In the scratch arena; `gang` NULL: only the
  * latter. */
 struct victims stopping_find(struct core *core, const struct gang *gang, uint32_t *ret_own);
+/* The quota of those that stop for a gang that is Reserved, as if they were gone; and back. */
+void stopping_set_out(struct core *core, bool is_out);
 void stopping_free(struct core *core);
 
 void gang_list_add(struct gang_list *list, struct gang *gang);

@@ -1,5 +1,7 @@
 /* choice.c - what is held at first, what a gang asks, and what it could run on: one flavor of each
  * resource group that it asks of. */
+#include <string.h>
+
 #include "model/policy.h"
 
 int ask_of(const struct model_gang *gang, enum resource r, int count)
@@ -79,4 +81,22 @@ bool choice_is_open(const struct model_state *state, const struct model_gang *ga
     bool has_labels = !state->has_groups || gang->ask[CPU] > 0;
     return is_listed &&
            (gang->selector == NONE || !has_labels || gang->selector == nodes_of(flavor));
+}
+
+static int fewest(const struct model_gang *gang)
+{
+    return gang->min == NONE ? gang->count : gang->min;
+}
+
+/* Without a min-count there is nothing to be partial about. */
+static bool is_partial(const struct model_gang *gang)
+{
+    return gang->is_partial && gang->min != NONE;
+}
+
+bool is_twin(const struct model_gang *a, const struct model_gang *b)
+{
+    return a->queue == b->queue && a->count == b->count && fewest(a) == fewest(b) &&
+           is_partial(a) == is_partial(b) && a->selector == b->selector &&
+           a->bound_s == b->bound_s && memcmp(a->ask, b->ask, sizeof(a->ask)) == 0;
 }

@@ -165,8 +165,7 @@ static void try_to_fit(const struct books *books, int g, int count, bool is_deni
     }
 }
 
-/* What stops already, for whomever, counts as gone. */
-static struct books without_stopping(const struct books *books)
+struct books without_stopping(const struct books *books)
 {
     struct books left = *books;
     for (int g = 0; g < GANGS; g++) {
@@ -364,18 +363,6 @@ static int first_of(struct pass *pass, int queue)
     return g;
 }
 
-static int fewest(const struct model_gang *gang)
-{
-    return gang->min == NONE ? gang->count : gang->min;
-}
-
-static bool is_twin(const struct model_gang *a, const struct model_gang *b)
-{
-    return a->queue == b->queue && a->count == b->count && fewest(a) == fewest(b) &&
-           a->is_partial == b->is_partial && a->selector == b->selector &&
-           a->bound_s == b->bound_s && memcmp(a->ask, b->ask, sizeof(a->ask)) == 0;
-}
-
 static enum reason twins_reason(const struct pass *pass, int g)
 {
     for (int t = 0; t < GANGS; t++) {
@@ -405,6 +392,7 @@ static void park(struct pass *pass, int g, enum reason reason)
 static void charge(struct pass *pass, int g, const struct proposal *proposal)
 {
     struct books *books = &pass->books;
+    const struct books before = *books;
     const struct model_gang *gang = &books->state->gangs[g];
     int places = books->state->is_physical ? room_places(books, g, proposal->flavor) : 0;
     int needed = pods_needed(gang, proposal->count); /* found to have room, whatever else is said */
@@ -429,6 +417,9 @@ static void charge(struct pass *pass, int g, const struct proposal *proposal)
             books->is_stopping[v] = true;
             pass->answers[v].decision = DECISION_EVICT;
         }
+    }
+    if (proposal->victims != 0) {
+        note_relief(pass, &before);
     }
 }
 

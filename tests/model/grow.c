@@ -125,10 +125,55 @@ static void open_reasons(struct pass *pass)
     }
 }
 
+/* Less of something that it asks for is used in its queue, or in a branch above it. */
+static bool is_relieved(const struct books *before, const struct books *books, int g)
+{
+    const struct model_state *state = books->state;
+    const struct model_gang *gang = &state->gangs[g];
+    for (int m = COHORTS + gang->queue; m != NONE; m = state->members[m].parent) {
+        for (int f = 0; f < FLAVORS; f++) {
+            for (int r = 0; r < RESOURCES; r++) {
+                struct cell at = {f, (enum resource)r};
+                if (gang->ask[r] > 0 && tree_used(books, m, at) < tree_used(before, m, at)) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+void note_relief(struct pass *pass, const struct books *before)
+{
+    const struct model_state *state = pass->books.state;
+    const struct books then = without_stopping(before);
+    const struct books now = without_stopping(&pass->books);
+    for (int g = 0; g < GANGS; g++) {
+        const struct model_queue *queue = &state->queues[state->gangs[g].queue];
+        bool may_preempt = queue->within != WITHIN_NEVER || queue->reclaim != RECLAIM_NEVER;
+        bool waits = state->gangs[g].exists && pass->is_done[g] && may_be_helped(&pass->answers[g]);
+        pass->is_relieved[g] =
+            pass->is_relieved[g] || (waits && may_preempt && is_relieved(&then, &now, g));
+    }
+}
+
+static bool look_again_relieved(struct pass *pass)
+{
+    bool is_any = false;
+    for (int g = 0; g < GANGS; g++) {
+        if (pass->is_relieved[g] && pass->is_done[g] && may_be_helped(&pass->answers[g])) {
+            reopen(pass, pass->books.state->gangs[g].queue);
+            is_any = true;
+        }
+        pass->is_relieved[g] = false;
+    }
+    return is_any;
+}
+
 bool look_again(struct pass *pass)
 {
     const struct model_state *state = pass->books.state;
-    bool is_any = false;
+    bool is_any = look_again_relieved(pass);
     for (int grown = 0; grown < GANGS; grown++) {
         bool is_first = pass->books.is_new[grown] && !pass->has_grown[grown];
         pass->has_grown[grown] = pass->has_grown[grown] || is_first;

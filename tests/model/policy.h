@@ -53,6 +53,8 @@ int choices_of(const struct model_state *state, int gang, int ret_choices[CHOICE
 bool choice_is_open(const struct model_state *state, const struct model_gang *gang, int choice);
 /* The flavor whose nodes those are. */
 int nodes_of(int choice);
+/* Both ask the same of one queue: whatever keeps the one keeps the other. */
+bool is_twin(const struct model_gang *a, const struct model_gang *b);
 /* Whether `a` stands before `b` by priority, time and uid. */
 bool is_ahead(const struct model_state *state, int a, int b);
 
@@ -136,6 +138,8 @@ bool keep_look_again(struct pass *pass);
 enum room keep_allows(const struct books *books, int gang, int choice, int count);
 
 /* -- decide.c -- */
+/* What stops already, for whomever, counts as gone. */
+struct books without_stopping(const struct books *books);
 /* With as many pods as can be; a room that is kept isn't asked for. */
 bool fits_somewhere(const struct books *books, int gang, int *ret_choice, int *ret_count);
 struct turn turn_of(const struct books *books, int gang);
@@ -149,15 +153,19 @@ struct pass {
     bool is_done[GANGS];
     bool is_judged[GANGS]; /* and waits */
     bool is_blocked[QUEUES];
-    bool is_again[GANGS];  /* looked at once more */
-    bool is_let[GANGS];    /* looked at once more, because no head is in its way any longer */
-    int said_s[GANGS];     /* when it is to start; NONE: nothing was said */
-    bool has_grown[GANGS]; /* its queue, by that gang, and who waits has been looked at since */
+    bool is_again[GANGS];    /* looked at once more */
+    bool is_let[GANGS];      /* looked at once more, because no head is in its way any longer */
+    int said_s[GANGS];       /* when it is to start; NONE: nothing was said */
+    bool is_relieved[GANGS]; /* since it was judged: note_relief() */
+    bool has_grown[GANGS];   /* its queue, by that gang, and who waits has been looked at since */
 };
 
 /* -- grow.c: those who waited, once another queue of their tree has begun to borrow or, with fair
  * sharing, borrows more: they may take it back. False: there are none. -- */
 bool look_again(struct pass *pass);
+/* Somebody has begun to stop, and counts as gone for whoever looks for gangs to stop: what the one
+ * that it stops for leaves of it may be enough for those that wait, together with others. */
+void note_relief(struct pass *pass, const struct books *before);
 
 /* -- fair.c -- */
 /* numerator / denominator; beyond all others where is_last. */

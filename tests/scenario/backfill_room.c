@@ -130,6 +130,30 @@ static void quota_is_kept_from_other_queues_that_would_borrow_it(void **state)
     expect_state(s, "borrows-for-a-while", "Admitted");
 }
 
+/* 4 and 4 of 10 run, and the head's 6 are what there is when the first has ended: nothing is over.
+ * Once the owner of the free 2 has taken 1, both have to end, and then there is more than the
+ * head takes. */
+static void more_that_has_to_end_leaves_room_beside_the_head(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=32");
+    given_queue(s, "q", "cpu=8 cohort=c strategy=Backfill");
+    given_queue(s, "other", "cpu=2 cohort=c");
+    given_job(s, "first", "q", "pods=4 cpu=1");
+    given_job(s, "second", "q", "pods=4 cpu=1");
+    scenario_start(s);
+    gang_starts(s, "first", "n1 n1 n1 n1");
+    gang_starts(s, "second", "n1 n1 n1 n1");
+    given_job(s, "head", "q", "pods=6 cpu=1");
+    given_job(s, "small", "q", "pods=1 cpu=1");
+    expect_state(s, "head", "Pending CohortExhausted");
+    expect_state(s, "small", "Pending ReservedForOther");
+    given_job(s, "owner", "other", "pods=1 cpu=1");
+    expect_state(s, "owner", "Admitted");
+    at(s, 20000); /* starts are worked out anew every ten seconds, unless somebody asks */
+    expect_state(s, "small", "Admitted");
+}
+
 static void nodes_are_kept_from_other_trees(void **state)
 {
     struct scenario *s = *state;
@@ -268,6 +292,7 @@ int main(void)
         scenario_test(devices_are_kept_like_any_room),
         scenario_test(quota_is_kept_from_other_queues_that_would_borrow_it),
         scenario_test(quota_that_the_head_would_borrow_isnt_kept_from_its_owner),
+        scenario_test(more_that_has_to_end_leaves_room_beside_the_head),
         scenario_test(nodes_are_kept_from_other_trees),
         scenario_test(two_heads_are_kept_apart),
         scenario_test(a_preemption_doesnt_take_what_the_head_waits_for),

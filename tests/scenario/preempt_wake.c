@@ -328,6 +328,57 @@ static void room_promised_to_others_is_waited_for_until_it_is_too_little(void **
     expect_state(s, "waits", "Admitted");
 }
 
+/* `lender` is stopped for `small`, which leaves 2 of its 3: with the one of `own` they are enough.
+ */
+static void what_begins_to_stop_leaves_enough_beside_another(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=64");
+    given_queue(s, "a", "cpu=2 cohort=lab within=LowerPriority reclaim=Any");
+    given_queue(s, "b", "cpu=2 cohort=lab");
+    given_job(s, "lender", "b", "pods=3 cpu=1 priority=low created=0");
+    given_job(s, "own", "a", "pods=1 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "lender", "n1 n1 n1");
+    gang_starts(s, "own", "n1");
+    given_job(s, "waits", "a", "pods=3 cpu=1 priority=high created=1000");
+    expect_state(s, "waits", "Pending CohortExhausted");
+    given_job(s, "small", "a", "pods=1 cpu=1 priority=mid created=2000");
+    expect_state(s, "small", "Reserved WaitingForVictims");
+    expect_state(s, "lender", "Suspending WaitingForTermination");
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+    expect_state(s, "own", "Suspending WaitingForTermination");
+    restart(s, WITH_ADMISSIONS);
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+    gang_stops(s, "lender");
+    gang_stops(s, "own");
+    expect_state(s, "small", "Admitted");
+    expect_state(s, "waits", "Admitted");
+}
+
+/* Who takes all that is to stop for him leaves nothing: nobody looks again. */
+static void what_begins_to_stop_and_is_all_taken_wakes_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=64");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "equal", "q", "pods=2 cpu=1 priority=mid created=0");
+    given_job(s, "lower", "q", "pods=1 cpu=1 priority=low created=0");
+    given_job(s, "lower-too", "q", "pods=1 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "equal", "n1 n1");
+    gang_starts(s, "lower", "n1");
+    gang_starts(s, "lower-too", "n1");
+    given_job(s, "waits", "q", "pods=3 cpu=1 priority=mid created=1000");
+    expect_state(s, "waits", "Pending QuotaExhausted");
+    (void)counts_take(s);
+    given_job(s, "takes", "q", "pods=1 cpu=1 priority=high created=2000");
+    expect_state(s, "takes", "Reserved WaitingForVictims");
+    check_i64(counts_take(s).gangs_visited, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +396,8 @@ int main(void)
         scenario_test(another_queue_that_uses_its_own_wakes_nobody),
         scenario_test(room_that_cannot_help_wakes_nobody),
         scenario_test(gang_with_nothing_of_its_own_isnt_woken_to_reclaim),
+        scenario_test(what_begins_to_stop_leaves_enough_beside_another),
+        scenario_test(what_begins_to_stop_and_is_all_taken_wakes_nobody),
         scenario_test(room_promised_to_others_is_waited_for_until_it_is_too_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
