@@ -11,13 +11,14 @@
 enum { JSON_BYTES = 16384 };
 
 /* Fills the buffer as snprintf() does; single quotes become double ones. */
-__attribute__((format(printf, 2, 3))) static void write_json(char *json, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void write_json(char *json, size_t bytes,
+                                                             const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(json, JSON_BYTES, format, arguments);
+    int length = vsnprintf(json, bytes, format, arguments);
     va_end(arguments);
-    assert_true(length > 0 && length < JSON_BYTES);
+    assert_true(length > 0 && (size_t)length < bytes);
     for (char *at = json; (at = strchr(at, '\'')) != NULL;) {
         *at = '"';
     }
@@ -27,7 +28,7 @@ __attribute__((format(printf, 2, 3))) static void write_json(char *json, const c
 static void given_slice(struct scenario *s, const char *name, const char *node, const char *devices)
 {
     char json[JSON_BYTES];
-    write_json(json,
+    write_json(json, sizeof(json),
                "{'metadata':{'name':'%s'},'spec':{'driver':'" CLASS "','nodeName':'%s','pool':{"
                "'name':'%s','generation':1,'resourceSliceCount':1},'devices':[%s]}}",
                name, node, name, devices);
@@ -37,7 +38,8 @@ static void given_slice(struct scenario *s, const char *name, const char *node, 
 static void given_ask(struct scenario *s, const char *name, const char *devices)
 {
     char json[JSON_BYTES];
-    write_json(json, "{'metadata':{'name':'%s'},'spec':{'spec':{'devices':{%s}}}}", name, devices);
+    write_json(json, sizeof(json), "{'metadata':{'name':'%s'},'spec':{'spec':{'devices':{%s}}}}",
+               name, devices);
     given_json(s, KIND_RESOURCE_CLAIM_TEMPLATE, json);
 }
 
@@ -101,7 +103,9 @@ static void attributes_of_every_type_are_compared(void **state)
     "'requests':[{'name':'m','exactly':{" OF_CLASS                                                 \
     ",'count':8}},{'name':'o','exactly':{" OF_CLASS WITH(                                          \
         "device.attributes[\\\"gpu.example.com\\\"].odd") "}}]"
-#define IN_NUMA(n)     ",'attributes':{'numa':{'int':" #n "},'odd':{'bool':false}}"
+#define IN_NUMA(n) ",'attributes':{'numa':{'int':" #n "},'odd':{'bool':false}}"
+#define DRAWS(amount)                                                                              \
+    ",'consumesCounters':[{'counterSet':'c','counters':{'x':{'value':'" amount "'}}}]"
 #define ODD_IN_NUMA(n) ",{'name':'z','attributes':{'numa':{'int':" #n "},'odd':{'bool':true}}}"
 #define NUMA           ",'constraints':[{'matchAttribute':'" CLASS "/numa'}]"
 
@@ -151,6 +155,32 @@ static void device_with_a_wrong_counter_stands_for_no_other(void **state)
              "%s" ODD_IN_NUMA(1),
              many(zero, "a", 16, IN_NUMA(0)), many(one, "c", 8, IN_NUMA(1)));
     given_slice(s, "s", "n1", all);
+    given_ask(s, "nine", EIGHT_AND_ODD NUMA);
+    given_job(s, "gang", "q", "pods=1 template=nine");
+    expect_state(s, "gang", "Admitted");
+}
+
+/* Parts that draw differently on a counter are no lookalikes: that two of the larger don't help
+ * says nothing about the smaller. */
+static void parts_of_two_sizes_are_tried_both(void **state)
+{
+    struct scenario *s = *state;
+    static char large[JSON_BYTES];
+    static char small[JSON_BYTES];
+    static char json[3 * JSON_BYTES];
+    given_world(s);
+    write_json(json, sizeof(json),
+               "{'metadata':{'name':'parts'},'spec':{'driver':'" CLASS
+               "','nodeName':'n1','pool':{'name':'p','generation':1,'resourceSliceCount':2},"
+               "'devices':[%s,%s" ODD_IN_NUMA(0) "]}}",
+               many(large, "a", 16, IN_NUMA(0) DRAWS("2")),
+               many(small, "b", 8, IN_NUMA(0) DRAWS("1")));
+    given_json(s, KIND_RESOURCE_SLICE, json);
+    write_json(json, sizeof(json),
+               "{'metadata':{'name':'counters'},'spec':{'driver':'" CLASS
+               "','nodeName':'n1','pool':{'name':'p','generation':1,'resourceSliceCount':2},"
+               "'sharedCounters':[{'name':'c','counters':{'x':{'value':'8'}}}]}}");
+    given_json(s, KIND_RESOURCE_SLICE, json);
     given_ask(s, "nine", EIGHT_AND_ODD NUMA);
     given_job(s, "gang", "q", "pods=1 template=nine");
     expect_state(s, "gang", "Admitted");
@@ -308,6 +338,7 @@ int main(void)
         scenario_test(devices_alike_are_tried_once),
         scenario_test(devices_alike_are_refused_once),
         scenario_test(device_with_a_wrong_counter_stands_for_no_other),
+        scenario_test(parts_of_two_sizes_are_tried_both),
         scenario_test(search_that_is_too_long_is_said_to_be),
         scenario_test(more_slices_than_four_can_not_be_told),
         scenario_test(alternative_that_makes_a_claim_too_large_is_left_out),

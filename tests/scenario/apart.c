@@ -1,0 +1,182 @@
+/* Pods that keep others off their node: host ports, and required podAntiAffinity. And a pod that
+ * asks for more kinds of things than are looked at. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+#include "support/scenario_internal.h"
+
+#define PORTS(ports) "{\"containers\":[{\"name\":\"main\",\"ports\":[" ports "]}]}"
+#define APART(terms)                                                                               \
+    "{\"containers\":[{\"name\":\"main\"}],\"affinity\":{\"podAntiAffinity\":{"                    \
+    "\"requiredDuringSchedulingIgnoredDuringExecution\":[" terms "]}}}"
+#define ON_HOST(selector)                                                                          \
+    "{\"topologyKey\":\"kubernetes.io/hostname\",\"labelSelector\":{" selector "}}"
+
+static void given_world(struct scenario *s)
+{
+    given_node(s, "n1", "cpu=8");
+    given_node(s, "n2", "cpu=8");
+    given_queue(s, "q", "cpu=100");
+}
+
+static void given_foreign(struct scenario *s, const char *name, const char *node,
+                          const char *namespace_name, const char *spec)
+{
+    char json[1024];
+    snprintf(json, sizeof(json),
+             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"labels\":{\"app\":\"db\"}},"
+             "\"spec\":{\"nodeName\":\"%s\",%s,\"status\":{\"phase\":\"Running\"}}",
+             name, namespace_name, node, spec + 1);
+    given_json(s, KIND_POD, json);
+}
+
+/* A host port is had once on a node, by whoever; a port of the pod's own is nobody's matter. */
+static void host_port_is_had_once_on_a_node(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_foreign(s, "web", "n1", "other", PORTS("{\"containerPort\":80,\"hostPort\":80}"));
+    given_job_spec(s, "none", "q", "pods=3",
+                   PORTS("{\"containerPort\":80},{\"containerPort\":81,\"hostPort\":0}"));
+    expect_state(s, "none", "Admitted");
+    gang_starts(s, "none", "n1 n1 n1");
+    given_job_spec(s, "same", "q", "pods=2", PORTS("{\"containerPort\":8080,\"hostPort\":80}"));
+    expect_state(s, "same", "Pending NodeShape");
+    given_job_spec(s, "another", "q", "pods=2", PORTS("{\"containerPort\":80,\"hostPort\":81}"));
+    expect_state(s, "another", "Admitted");
+    given_job_spec(s, "three", "q", "pods=3", PORTS("{\"containerPort\":80,\"hostPort\":82}"));
+    expect_state(s, "three", "Pending NodeShape");
+}
+
+/* Where others of its gang or of another are on their way to, it isn't counted on. */
+static void host_port_beside_pods_on_their_way_is_not_counted_on(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_job(s, "plain", "q", "pods=1 cpu=1");
+    expect_state(s, "plain", "Admitted");
+    given_job_spec(s, "port", "q", "pods=2", PORTS("{\"containerPort\":80,\"hostPort\":80}"));
+    expect_state(s, "port", "Pending NodeShape");
+    gang_starts(s, "plain", "n1");
+    expect_state(s, "port", "Admitted");
+}
+
+/* A pod that is apart from some of its namespace is put beside none of it, and one a node. */
+static void pod_that_keeps_apart_is_alone_of_its_namespace(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_foreign(s, "mine", "n1", "ml", "{\"containers\":[{\"name\":\"main\"}]}");
+    given_foreign(s, "theirs", "n2", "other", "{\"containers\":[{\"name\":\"main\"}]}");
+    given_job_spec(s, "pair", "q", "pods=2", APART(ON_HOST("\"matchLabels\":{\"app\":\"x\"}")));
+    expect_state(s, "pair", "Pending NodeShape");
+    given_job_spec(s, "lone", "q", "pods=1", APART(ON_HOST("\"matchLabels\":{\"app\":\"x\"}")));
+    expect_state(s, "lone", "Admitted");
+}
+
+/* What a pod that works keeps off its node: by the labels of the template, but for those that the
+ * Job's controller adds, which may be any. */
+static void working_pod_keeps_others_off(void **state)
+{
+    static const struct {
+        const char *terms;
+        bool is_kept_off;
+    } rows[] = {
+        {ON_HOST("\"matchLabels\":{\"role\":\"train\"}"), true},
+        {ON_HOST("\"matchLabels\":{\"role\":\"serve\"}"), false},
+        {ON_HOST("\"matchLabels\":{\"role\":\"train\",\"other\":\"x\"}"), false},
+        {ON_HOST("\"matchLabels\":{\"role\":\"train\",\"job-name\":\"x\"}"), true},
+        {ON_HOST("\"matchLabels\":{\"role\":\"train\",\"controller-uid\":\"x\"}"), true},
+        {ON_HOST("\"matchLabels\":{\"batch.kubernetes.io/job-name\":\"x\"}"), true},
+        {ON_HOST("\"matchExpressions\":[{\"key\":\"role\",\"operator\":\"Exists\"}]"), true},
+        {ON_HOST("\"matchExpressions\":[{\"key\":\"role\",\"operator\":\"DoesNotExist\"}]"), false},
+        {ON_HOST("\"matchExpressions\":[{\"key\":\"job-name\",\"operator\":\"DoesNotExist\"}]"),
+         true},
+        {"{\"topologyKey\":\"kubernetes.io/hostname\"}", false},
+        /* Whose namespaces it names may be anybody's. */
+        {"{\"topologyKey\":\"kubernetes.io/hostname\",\"labelSelector\":{},\"namespaces\":["
+         "\"else\"]}",
+         true},
+        {"{\"topologyKey\":\"kubernetes.io/hostname\",\"labelSelector\":{},"
+         "\"namespaceSelector\":{}}",
+         true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scenario *s = scenario_new();
+        given_node(s, "n1", "cpu=8");
+        given_queue(s, "q", "cpu=100");
+        given_foreign(s, "db", "n1", "ml", "{\"containers\":[{\"name\":\"main\"}]}");
+        char spec[700];
+        snprintf(spec, sizeof(spec), "%s%s%s",
+                 "{\"containers\":[{\"name\":\"main\"}],\"affinity\":{\"podAntiAffinity\":{"
+                 "\"requiredDuringSchedulingIgnoredDuringExecution\":[",
+                 rows[i].terms, "]}}}");
+        given_foreign(s, "keeper", "n1", "ml", spec);
+        given_json(s, KIND_JOB,
+                   "{\"metadata\":{\"name\":\"gang\",\"labels\":{\"tallyman.dev/queue\":\"q\"}},"
+                   "\"spec\":{\"suspend\":true,\"parallelism\":1,\"completions\":1,\"template\":{"
+                   "\"metadata\":{\"labels\":{\"role\":\"train\"}},\"spec\":{\"containers\":[{"
+                   "\"name\":\"main\"}]}}}}");
+        scenario_start(s);
+        expect_state(s, "gang", rows[i].is_kept_off ? "Pending NodeShape" : "Admitted");
+        scenario_free(s);
+    }
+}
+
+/* And off all nodes that are one place with its own for its topology key; not by pods of another
+ * namespace. */
+static void working_pod_keeps_others_off_its_zone(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8 label=zone:a");
+    given_node(s, "n2", "cpu=8 label=zone:a");
+    given_node(s, "n3", "cpu=8 label=zone:b");
+    given_node(s, "n4", "cpu=8");
+    given_queue(s, "q", "cpu=100");
+    given_foreign(s, "keeper", "n1", "ml",
+                  APART("{\"topologyKey\":\"zone\",\"labelSelector\":{}}"));
+    given_foreign(s, "theirs", "n3", "other",
+                  APART("{\"topologyKey\":\"zone\",\"labelSelector\":{}}"));
+    given_job(s, "three", "q", "pods=3 cpu=8");
+    expect_state(s, "three", "Pending NodeShape");
+    given_job(s, "two", "q", "pods=2 cpu=8");
+    expect_state(s, "two", "Admitted");
+}
+
+/* -- more than is looked at -------------------------------------------------------------------- */
+
+/* A pod may ask for as many resources as are looked at, and not for more. */
+static void pod_may_ask_for_64_resources(void **state)
+{
+    struct scenario *s = *state;
+    char options[4096];
+    size_t length = (size_t)snprintf(options, sizeof(options), "pods=1");
+    given_queue(s, "q", "cpu=1 undeclared=Allow");
+    for (int i = 0; i < 64; i++) { /* and the pod itself is one */
+        length +=
+            (size_t)snprintf(options + length, sizeof(options) - length, " example.com/r%02d=1", i);
+    }
+    given_node(s, "n1", options + strlen("pods=1"));
+    given_job(s, "many", "q", options);
+    expect_state(s, "many", "Pending Invalid");
+    expect_message(s, "many", "asks for more than 64 different resources");
+    options[strlen(options) - strlen(" example.com/r63=1")] = '\0';
+    given_job(s, "fewer", "q", options);
+    expect_state(s, "fewer", "Admitted");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scenario_test(host_port_is_had_once_on_a_node),
+        scenario_test(host_port_beside_pods_on_their_way_is_not_counted_on),
+        scenario_test(pod_that_keeps_apart_is_alone_of_its_namespace),
+        cmocka_unit_test(working_pod_keeps_others_off),
+        scenario_test(working_pod_keeps_others_off_its_zone),
+        scenario_test(pod_may_ask_for_64_resources),
+    };
+    return cmocka_run_group_tests_name("apart", tests, NULL, NULL);
+}
