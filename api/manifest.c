@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "crd/crd.h"
 #include "schema.h"
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
@@ -16,6 +17,7 @@ struct manifest_reader {
     struct rc (*on_manifest)(void *ctx, const struct manifest *m, struct err *err);
     void *ctx;               /* borrowed */
     struct decoder *decoder; /* owned */
+    struct crd_set *crds;    /* owned; NULL until an object of a kind of ours comes */
 
     /* The document that is being read. */
     struct arena scratch;
@@ -164,6 +166,23 @@ static struct rc decode_tokens(struct manifest_reader *reader, const struct sche
     return RC_SUCCESS;
 }
 
+/* A kind of tallyman.dev, against its CRD. */
+static struct rc check_crd(struct manifest_reader *reader, struct str kind, uint32_t at,
+                           uint32_t *ret_line, struct err *err)
+{
+    reader->crds = reader->crds == NULL ? crd_set_new() : reader->crds;
+    struct json_tree_builder builder = {.arena = crd_scratch(reader->crds)};
+    uint32_t end = value_end(reader, at);
+
+    for (uint32_t i = at; i < end; i++) {
+        const struct recorded_token *recorded = &reader->tokens[i];
+        struct token token = {recorded->kind, recorded->boolean, {recorded->text, recorded->len}};
+
+        json_tree_take(&builder, &token, recorded->line);
+    }
+    return crd_check_object(reader->crds, kind, builder.root, ret_line, err);
+}
+
 static struct rc take_known(struct manifest_reader *reader, const struct kind_info *kind,
                             struct manifest_head *head, uint32_t at, struct manifest *manifest,
                             struct err *err)
@@ -175,10 +194,13 @@ static struct rc take_known(struct manifest_reader *reader, const struct kind_in
     } else if (str_is_empty(head->namespace_name)) {
         head->namespace_name = STR("default");
     }
-    struct rc rc = decode_tokens(reader, kind->schema, at, &line, err);
+    struct rc rc = tokens_check_fields(&reader->scratch, kind, reader->tokens, at, &line, err);
 
+    if (!rc_failed(rc) && kind_is_own(kind)) {
+        rc = check_crd(reader, head->kind, at, &line, err);
+    }
     if (!rc_failed(rc)) {
-        rc = tokens_check_fields(&reader->scratch, kind, reader->tokens, at, &line, err);
+        rc = decode_tokens(reader, kind->schema, at, &line, err);
     }
     if (rc_failed(rc)) {
         return object_error(reader, rc, head, line, err);
@@ -438,6 +460,7 @@ struct rc manifests_read(struct arena *arena, struct str file_name, struct str t
         rc = place_error(&reader, rc, reader.line, err);
     }
     decoder_free(reader.decoder);
+    crd_set_free(reader.crds);
     mem_free(reader.tokens);
     arena_deinit(&reader.scratch);
     return rc;

@@ -205,11 +205,16 @@ static struct rc check_object(struct strict *strict, const struct schema *schema
     return RC_SUCCESS;
 }
 
+bool kind_is_own(const struct kind_info *kind)
+{
+    return strcmp(kind->group, OWN_GROUP) == 0;
+}
+
 struct rc tokens_check_fields(struct arena *arena, const struct kind_info *kind,
                               const struct recorded_token *tokens, uint32_t at, uint32_t *ret_line,
                               struct err *err)
 {
-    if (strcmp(kind->group, OWN_GROUP) != 0) {
+    if (!kind_is_own(kind)) {
         return RC_SUCCESS;
     }
     struct strict strict = {.arena = arena, .tokens = tokens, .at = at, .err = err};
@@ -228,7 +233,7 @@ struct rc manifest_check_kind(struct arena *arena, struct str api_version, struc
     struct guess guess = guess_of(arena, name);
     for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
         const struct kind_info *info = kind_info((enum object_kind)kind);
-        if (strcmp(info->group, OWN_GROUP) != 0) {
+        if (!kind_is_own(info)) {
             continue;
         }
         guess_add(&guess, info->name);

@@ -23,6 +23,8 @@ NODISCARD struct rc tokens_check_keys(struct arena *arena, const struct recorded
 NODISCARD struct rc tokens_check_fields(struct arena *arena, const struct kind_info *kind,
                                         const struct recorded_token *tokens, uint32_t at,
                                         uint32_t *ret_line, struct err *err);
+/* Whether it is of tallyman.dev. */
+bool kind_is_own(const struct kind_info *kind);
 /* A kind or version of tallyman.dev that isn't known. */
 NODISCARD struct rc manifest_check_kind(struct arena *arena, struct str api_version,
                                         struct str name, struct err *err);

@@ -99,12 +99,13 @@ static const struct cel_type *named_type(struct str name)
     return NULL;
 }
 
-static bool resolve_global(struct cel_node *node, struct str name)
+static bool resolve_global(const struct cel_check *c, struct cel_node *node, struct str name)
 {
-    if (str_eq_c(name, "device")) {
+    bool is_selector = c->purpose == CEL_DEVICE_SELECTOR;
+    if (str_eq_c(name, is_selector ? "device" : "self")) {
         node->kind = CEL_IDENT;
-        node->slot = CEL_SLOT_DEVICE;
-        node->type = &cel_type_device;
+        node->slot = is_selector ? CEL_SLOT_DEVICE : CEL_SLOT_SELF;
+        node->type = is_selector ? &cel_type_device : &cel_type_dyn;
         return true;
     }
     const struct cel_type *type = named_type(name);
@@ -141,13 +142,13 @@ static struct rc check_ident(struct cel_check *c, struct cel_node *node, struct 
         node->type = local->type;
         return RC_SUCCESS;
     }
-    if (resolve_global(node, without_dot(node->name))) {
+    if (resolve_global(c, node, without_dot(node->name))) {
         return RC_SUCCESS;
     }
-    return cel_check_fail(c, node, err,
-                          "there is no variable called '%.*s'; a selector sees "
-                          "`device` and what its macros declare",
-                          STR_ARG(node->name));
+    return cel_check_fail(
+        c, node, err, "there is no variable called '%.*s'; a %s and what its macros declare",
+        STR_ARG(node->name),
+        c->purpose == CEL_DEVICE_SELECTOR ? "selector sees `device`" : "rule sees `self`");
 }
 
 struct str cel_qualified_name(struct arena *arena, const struct cel_node *node)
@@ -223,7 +224,7 @@ static struct rc check_select(struct cel_check *c, struct cel_node *node, struct
     struct str name = cel_qualified_name(c->arena, node);
     const struct cel_node *root = chain_root(node);
     bool is_local = root->kind == CEL_IDENT && find_local(c, root->name) != NULL;
-    if (str_is_set(name) && !is_local && resolve_global(node, name)) {
+    if (str_is_set(name) && !is_local && resolve_global(c, node, name)) {
         return RC_SUCCESS;
     }
     TRY(check_node(c, node->args[0], err));
@@ -441,10 +442,11 @@ struct rc cel_check_tree(struct cel_check *check, struct cel_node *root, struct 
     if (check->solver.steps > CEL_CHECK_STEPS_MAX) {
         return cel_check_fail(check, root, err, "too many steps");
     }
-    if (type->kind != CEL_T_BOOL && type->kind != CEL_T_DYN) {
-        return cel_check_fail(check, root, err,
-                              "a selector must give true or false, this one "
-                              "gives a %.*s",
+    bool is_text = check->purpose == CEL_MESSAGE;
+    if (type->kind != (is_text ? CEL_T_STRING : CEL_T_BOOL) && type->kind != CEL_T_DYN) {
+        return cel_check_fail(check, root, err, "a %s, this one gives a %.*s",
+                              is_text ? "message must give a text"
+                                      : "selector must give true or false",
                               STR_ARG(cel_type_text(check->arena, type)));
     }
     return RC_SUCCESS;

@@ -6,11 +6,13 @@
 
 #include "lexer.h"
 #include "node.h"
+#include "tallyman/api/cel.h"
 #include "tallyman/base/err.h"
 
 struct cel_check {
     struct arena *arena; /* borrowed; the program's */
     struct str source;   /* for positions */
+    enum cel_purpose purpose;
     uint32_t slot_count; /* result: how many slots an evaluation needs */
     struct cel_solver solver;
     struct cel_scope *scope;

@@ -18,7 +18,8 @@ struct cel_slot {
 };
 
 struct cel_eval {
-    const struct cel_device *device; /* borrowed; NULL while compiling */
+    const struct cel_device *device; /* borrowed; NULL while compiling, and in a rule */
+    struct cel_value self;           /* in a rule */
     struct arena *scratch;           /* borrowed */
     struct cel_slot *slots;
     uint64_t cost;
@@ -91,6 +92,9 @@ bool cel_map_find(struct cel_eval *ev, const struct cel_map *map, struct cel_val
 bool cel_map_contains(struct cel_eval *ev, const struct cel_map *map, struct cel_value key);
 /* The map as entries, in the device's order; NULL as cel_alloc(). */
 const struct cel_map *cel_map_entries(struct cel_eval *ev, const struct cel_map *map);
+
+/* json_value.c: maps, lists, texts, whole numbers as int and others as double. */
+struct cel_value cel_json_value(struct cel_eval *ev, const struct json_tree *tree);
 
 /* device_map.c */
 struct cel_value cel_device_value(struct cel_eval *ev);

@@ -9,6 +9,9 @@ struct cel_value cel_eval_ident(struct cel_eval *ev, const struct cel_node *node
     if (node->slot == CEL_SLOT_DEVICE) {
         return cel_device_value(ev);
     }
+    if (node->slot == CEL_SLOT_SELF) {
+        return ev->self;
+    }
     struct cel_slot *slot = &ev->slots[node->slot];
     if (slot->state == CEL_SLOT_PENDING) {
         slot->value = cel_eval_node(ev, slot->init);

@@ -8,7 +8,7 @@
 
 enum cel_node_kind {
     CEL_LITERAL, /* value */
-    CEL_IDENT,   /* name; planned: slot, or the device where slot is CEL_SLOT_DEVICE */
+    CEL_IDENT,   /* name; planned: slot; CEL_SLOT_DEVICE: the device, CEL_SLOT_SELF: self */
     CEL_SELECT,  /* args[0].name; is_test: has(args[0].name); is_optional: args[0].?name */
     CEL_INDEX,   /* args[0][args[1]]; is_optional: args[0][?args[1]] */
     CEL_CALL,    /* name, args; is_member: args[0] is the receiver */
@@ -22,6 +22,7 @@ enum cel_node_kind {
 };
 
 #define CEL_SLOT_DEVICE UINT32_MAX
+#define CEL_SLOT_SELF   (UINT32_MAX - 1)
 
 /* cel-go's comprehension: every macro but has() becomes one. The accumulator's initial value is
  * evaluated when it is first read, as there. */

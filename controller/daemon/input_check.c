@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "tallyman/api/job.h"
-#include "tallyman/api/queue.h"
 
 struct number_rule {
     const char *field;
@@ -44,59 +43,66 @@ static struct rc check_job(const struct job *job, struct err *err)
     return RC_SUCCESS;
 }
 
-/* What the schemas of Queue and Cohort allow. */
-#define GROUPS_MAX    8
-#define FLAVORS_MAX   32
-#define RESOURCES_MAX 16
+/* DNS-1123: what the names of nearly all kinds are. */
+#define NAME_MAX_BYTES 253
 
-static struct rc check_count(const char *field, uint32_t count, uint32_t max, struct err *err)
+static bool is_letter_or_digit(char c)
 {
-    if (count > max) {
-        return err_set(err, RC_INVALID, "%s has %u items; there can be at most %u", field, count,
-                       max);
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* Labels of letters, digits and '-' with dots between them. */
+static bool name_is_sound(struct str name)
+{
+    char before = '.';
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        char after = i + 1 < name.len ? name.ptr[i + 1] : '.';
+        bool is_inside = is_letter_or_digit(before) || before == '-';
+        bool is_right = is_letter_or_digit(c) || (c == '-' && is_inside && after != '.') ||
+                        (c == '.' && is_inside && after != '.');
+        if (!is_right) {
+            return false;
+        }
+        before = c;
+    }
+    return name.len > 0 && before != '.';
+}
+
+static struct rc check_name(const char *field, struct str name, struct err *err)
+{
+    if (name.len > NAME_MAX_BYTES) {
+        return err_set(err, RC_INVALID, "%s has %zu characters; there can be at most %d", field,
+                       name.len, NAME_MAX_BYTES);
+    }
+    if (!name_is_sound(name)) {
+        return err_set(err, RC_INVALID,
+                       "%s is not an object name; use lower-case letters, digits, '-' and '.', and "
+                       "begin and end with a letter or a digit",
+                       field);
     }
     return RC_SUCCESS;
 }
 
-static struct rc check_quotas(const struct resource_group_list *groups,
-                              const struct fair_sharing *fair, struct err *err)
+static struct rc check_meta(const struct object_meta *meta, struct err *err)
 {
-    TRY(check_count("spec.resourceGroups", groups->count, GROUPS_MAX, err));
-    for (uint32_t g = 0; g < groups->count; g++) {
-        const struct quota_flavor_list *flavors = &groups->items[g].flavors;
-        TRY(check_count("spec.resourceGroups.flavors", flavors->count, FLAVORS_MAX, err));
-        for (uint32_t f = 0; f < flavors->count; f++) {
-            TRY(check_count("spec.resourceGroups.flavors.resources",
-                            flavors->items[f].resources.count, RESOURCES_MAX, err));
-        }
-    }
-    struct quantity zero = {0};
-    if (fair != NULL && fair->weight.is_set && quantity_compare(fair->weight.value, zero) < 0) {
-        return err_set(err, RC_INVALID,
-                       "spec.fairSharing.weight is negative; it has to be 0 or more");
-    }
-    return RC_SUCCESS;
+    TRY(check_name("metadata.name", meta->name, err));
+    return str_is_empty(meta->namespace_name)
+               ? RC_SUCCESS
+               : check_name("metadata.namespace", meta->namespace_name, err);
 }
 
 struct rc input_check(const struct manifest *manifest, struct err *err)
 {
     const void *value = manifest->object.value;
+    if (manifest->object.kind != KIND_NONE) {
+        TRY(check_meta(value, err));
+    }
     switch ((int)manifest->object.kind) {
     case KIND_JOB:
         return check_job(value, err);
     case KIND_POD:
         return check_containers(&((const struct pod *)value)->spec, "spec", err);
-    case KIND_QUEUE:
-        if (((const struct queue *)value)->spec.namespace_selector == NULL) {
-            return err_set(err, RC_INVALID,
-                           "spec.namespaceSelector is missing; {} lets every namespace use the "
-                           "queue");
-        }
-        return check_quotas(&((const struct queue *)value)->spec.resource_groups,
-                            ((const struct queue *)value)->spec.fair_sharing, err);
-    case KIND_COHORT:
-        return check_quotas(&((const struct cohort *)value)->spec.resource_groups,
-                            ((const struct cohort *)value)->spec.fair_sharing, err);
     default:
         return RC_SUCCESS;
     }

@@ -1,9 +1,11 @@
 """tallyman plan: options, formats, exit status, and a live cluster."""
 import json
 import pathlib
+import re
 
 from objects import bare, job, namespace, node, queue, STEERING, steering
 
+TESTS = pathlib.Path(__file__).resolve().parent.parent
 CLUSTER = [namespace("quay"), namespace("yard"), node("n1"), node("n2"), node("n3"),
            queue("crane", "4"), job("a", "crane", 3), job("b", "crane", 2),
            job("c", "crane", 1, namespace="yard")]
@@ -103,6 +105,40 @@ def test_a_wrong_field_is_named_with_file_line_and_object(bench):
             "      - {name: cpu, nominalQuota: many}\n")
     bench.plan("-f", bench.file(text, "crane.yaml")).expect(
         2, "crane.yaml", "9", "Queue", "crane", "nominalQuota", "many")
+
+
+def refusal(text):
+    """Of what an API server says, the field's path and the CRD's own message (either may be "")."""
+    path = re.match(r"([a-z]\w*(?:\[\d+\])?(?:\.\w+(?:\[\d+\])?)*): ", text)
+    message = re.search(r'Invalid value: (?:(?:"[^"]*"|-?\d+): )?(.*)', text)
+    path, message = path[1] if path else "", message[1] if message else ""
+    return path, message.removeprefix(path.rsplit(".", 1)[-1] + " ") if path else message
+
+
+def test_what_a_server_refuses_of_our_kinds_is_refused_in_its_words(bench):
+    """The cases of tests/cluster, which a real server has judged; each rule of the CRDs is in one."""
+    said = ""
+    bad = sorted((TESTS / "cluster" / "crd_cases" / "bad").glob("*.yaml"))
+    for file in bad:
+        answer = bench.plan("-f", file)
+        assert answer.status == 2 and f"{file}:" in answer.err, (file.name, answer.err)
+        path, message = refusal(file.read_text().split("\n")[0].removeprefix("# expect: "))
+        path = "" if "two-mistakes" in file.name else path  # here the first is told, there all are
+        assert path in answer.err and message in answer.err, (file.name, path, message, answer.err)
+        said += answer.err
+    for crd in ("queues", "cohorts", "resourceflavors"):
+        text = (TESTS.parent / "crds" / f"{crd}.tallyman.dev.yaml").read_text()
+        for message in re.findall(r"^ +message: (.*(?:\n {6,}(?! *[-\w]+:| *- ).*)*)", text, re.M):
+            message = re.sub(r"\s+", " ", message)
+            name, _, rest = message.partition(" ")
+            if "is longer than " in rest:
+                continue  # the words where messageExpression can't be evaluated
+            assert message in said or f".{name} {rest}" in said, f"{crd}: no case for: {message}"
+
+
+def test_what_a_server_takes_of_our_kinds_is_taken(bench):
+    for file in sorted((TESTS / "cluster" / "crd_cases" / "good").glob("*.yaml")):
+        bench.plan("-f", file).expect(0)
 
 
 def test_no_manifests_and_no_cluster_says_where_it_looked(bench):

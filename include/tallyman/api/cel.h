@@ -12,6 +12,7 @@
 #pragma once
 
 #include "tallyman/api/dra.h"
+#include "tallyman/api/json_tree.h"
 #include "tallyman/base/arena.h"
 #include "tallyman/base/err.h"
 
@@ -33,3 +34,26 @@ struct cel_device {
  * `scratch` holds what is made on the way; the caller resets it. */
 NODISCARD struct rc cel_matches(const struct cel_program *program, const struct cel_device *device,
                                 struct arena *scratch, bool *ret_matches, struct err *err);
+
+/* -- rules of a CRD (x-kubernetes-validations) --------------------------------------------------
+ *
+ * The same language, with `self` in place of `device`: what the rule stands on, as JSON. A server
+ * knows its types when it compiles the rule; here they are seen when it runs. Not here:
+ * `oldSelf`. Source: k8s.io/apiextensions-apiserver pkg/apiserver/schema/cel. */
+
+enum cel_purpose {
+    CEL_DEVICE_SELECTOR,
+    CEL_RULE,    /* gives true or false */
+    CEL_MESSAGE, /* messageExpression: gives a text */
+};
+
+/* As cel_compile(). */
+NODISCARD struct rc cel_compile_rule(struct str expression, enum cel_purpose purpose,
+                                     struct cel_program **ret_program, struct err *err);
+/* Whether the rule holds of `self`. Fails as cel_matches() does. */
+NODISCARD struct rc cel_rule_holds(const struct cel_program *program, const struct json_tree *self,
+                                   struct arena *scratch, bool *ret_holds, struct err *err);
+/* The text that a CEL_MESSAGE gives; borrowed from `scratch`. */
+NODISCARD struct rc cel_rule_message(const struct cel_program *program,
+                                     const struct json_tree *self, struct arena *scratch,
+                                     struct str *ret_text, struct err *err);
