@@ -121,12 +121,84 @@ static void name_is_cut_to_a_name(void **state)
     assert_int_equal(requests_of(s, "a-job-with-a-name-of-forty-characters--.tail"), 1);
 }
 
+/* What another made, or what isn't named as Tallyman names its own, is left as it is. */
+static void requests_that_are_not_named_like_ours_are_left_alone(void **state)
+{
+    static const struct {
+        const char *name; /* behind the gang's own request's name without its number */
+        const char *kind; /* of its controller */
+    } rows[] = {{"x", "Job"},  {"0", "Job"},        {"-1", "Job"}, {"99999999999", "Job"},
+                {"02", "Job"}, {"9", "Deployment"}, {"", "Job"}};
+    struct scenario *s = *state;
+    given_world(s);
+    const char *own = request_of(s, "train");
+    const struct str uid = scenario_job(s, "train")->meta.uid;
+    size_t stem = (size_t)(strrchr(own, '-') - own) + 1;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char json[700];
+        snprintf(
+            json, sizeof(json),
+            "{\"metadata\":{\"name\":\"%.*s%s\",\"ownerReferences\":[{\"apiVersion\":"
+            "\"batch/v1\",\"kind\":\"%s\",\"name\":\"train\",\"controller\":true,\"uid\":\"" STR_FMT
+            "\"}]},\"spec\":{\"provisioningClassName\":\"x\"},\"status\":{"
+            "\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\"}]}}",
+            (int)stem, own, rows[i].name, rows[i].kind, STR_ARG(uid));
+        given_json(s, KIND_PROVISIONING_REQUEST, json);
+        expect_state(s, "train", "Reserved WaitingForCheck");
+    }
+    given_json(s, KIND_PROVISIONING_REQUEST,
+               "{\"metadata\":{\"name\":\"free\"},\"spec\":{},\"status\":{\"conditions\":[{"
+               "\"type\":\"Failed\",\"status\":\"True\"}]}}");
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    request_says_that(s, own, "Provisioned", "");
+    expect_state(s, "train", "Admitted"); /* its own was heard */
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char name[100];
+        snprintf(name, sizeof(name), "%.*s%s", (int)stem, own, rows[i].name);
+        assert_true(scenario_has(s, KIND_PROVISIONING_REQUEST, name));
+    }
+}
+
+/* A request of the same name that somebody made anew is another one: its own is gone. */
+static void request_made_anew_is_another_one(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    const char *own = request_of(s, "train");
+    struct provisioning_request *request = scenario_object(s, KIND_PROVISIONING_REQUEST, own);
+    request->meta.uid = STR("0e0e0e0e-0000-4000-8000-00000000abcd");
+    object_changed(s, KIND_PROVISIONING_REQUEST, own);
+    expect_state(s, "train", "Pending Backoff");
+    expect_message(s, "train", "was deleted before it was provisioned");
+    expect_used(s, "q", "cpu=0");
+}
+
+/* Room is asked for only by those that ask for some of what the check is for. */
+static void only_who_asks_for_what_is_managed_asks_for_room(void **state)
+{
+    struct scenario *s = *state;
+    given_flavor(s, "cpus", "label=kind:a");
+    given_flavor(s, "cards", "label=card:b");
+    given_queue(s, "q",
+                "flavor=cpus cpu=8 memory=8 group=new flavor=cards example.com/card=4 "
+                "check=" CLASS " managed=example.com/card");
+    given_job(s, "train", "q", "pods=2 cpu=1 memory=1 example.com/card=1");
+    given_job(s, "plain", "q", "pods=2 cpu=1");
+    given_job(s, "zero", "q", "pods=2 cpu=1 example.com/card=0");
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    assert_int_equal(requests_of(s, "plain"), 0);
+    assert_int_equal(requests_of(s, "zero"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(record_that_is_not_the_gangs_is_let_go),
         cmocka_unit_test(changed_record_is_not_used_after_a_refused_admission),
         scenario_test(name_is_cut_to_a_name),
+        scenario_test(requests_that_are_not_named_like_ours_are_left_alone),
+        scenario_test(request_made_anew_is_another_one),
+        scenario_test(only_who_asks_for_what_is_managed_asks_for_room),
     };
     return cmocka_run_group_tests_name("checks_odd", tests, NULL, NULL);
 }

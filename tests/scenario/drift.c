@@ -198,6 +198,28 @@ static void victim_frees_its_surplus(void **state)
     expect_drift(s, 1, 0, 0);
 }
 
+/* A named claim that was given more than it asked for is charged all of it, once; the gang that
+ * pays is told, and may run on. */
+static void claim_that_has_more_than_it_asked_for_is_charged_all(void **state)
+{
+    struct scenario *s = *state;
+    given_gpus(s, "n1", "g0 g1 g2");
+    given_claim(s, "c", CLASS, 1);
+    given_queue(s, "q", CLASS "=4");
+    given_job(s, "a", "q", "pods=1 claim=c");
+    expect_used(s, "q", CLASS "=1");
+    gang_starts(s, "a", "n1");
+    claim_allocated(s, "c", "n1/g0 n1/g1");
+    expect_used(s, "q", CLASS "=2");
+    check_i64(times_told(s, "ResourceClaim ml/c has 2 " CLASS
+                            ", more than the gang was admitted with; all are charged now"),
+              1);
+    object_again(s, KIND_RESOURCE_CLAIM, "c");
+    check_i64(times_told(s, "more than the gang was admitted with"), 1);
+    job_finishes(s, "a");
+    expect_used(s, "q", CLASS "=0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +230,7 @@ int main(void)
         scenario_test(claim_made_anew_and_larger_is_charged_in_full),
         scenario_test(devices_count_from_when_the_queue_lists_them),
         scenario_test(victim_frees_its_surplus),
+        scenario_test(claim_that_has_more_than_it_asked_for_is_charged_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
