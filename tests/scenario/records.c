@@ -1,0 +1,97 @@
+/* Records that Tallyman can't have written as they stand are none: the Job is suspended. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/scenario.h"
+
+#define CARD "example.com/card"
+#define POD(more, container)                                                                       \
+    "{" more "\"containers\":[{\"name\":\"main\",\"resources\":{" container "}}]}"
+#define ONE "\"requests\":{\"cpu\":\"1\"}"
+
+static const struct {
+    const char *spec;
+    const char *flavors;
+    const char *requests;
+    bool has_limit_range; /* in the namespace */
+    bool is_believed;
+} RECORDS[] = {
+    /* What the template asks, it is charged. */
+    {POD("", ONE), "\"cpu\":\"default\"", "\"cpu\":\"1\"", false, true},
+    {POD("", ONE), "\"cpu\":\"default\"", "\"cpu\":\"999m\"", false, false},
+    {POD("", ONE), "\"memory\":\"default\"", "\"cpu\":\"1\"", false, false},
+    /* More than that, only where something may have added to it. */
+    {POD("", ONE), "\"cpu\":\"default\"", "\"cpu\":\"2\"", false, false},
+    {POD("", ONE), "\"cpu\":\"default\"", "\"cpu\":\"2\"", true, false},
+    {POD("\"runtimeClassName\":\"r\",", ONE), "\"cpu\":\"default\"", "\"cpu\":\"2\"", false, true},
+    {POD("", ""), "\"cpu\":\"default\"", "\"cpu\":\"2\"", false, true},
+    {POD("", "\"limits\":{\"cpu\":\"1\"}"), "\"cpu\":\"default\"", "\"cpu\":\"2\"", false, false},
+    {POD("\"resources\":{\"requests\":{\"cpu\":\"1\"}},", ""), "\"cpu\":\"default\"",
+     "\"cpu\":\"2\"", false, false},
+    {POD("\"resources\":{\"requests\":{\"memory\":\"1\"}},", ""), "\"cpu\":\"default\"",
+     "\"cpu\":\"2\"", false, true},
+    {POD("\"initContainers\":[{\"name\":\"i\"}],", ONE), "\"cpu\":\"default\"", "\"cpu\":\"2\"",
+     false, true},
+    {POD("\"initContainers\":[{\"name\":\"i\",\"resources\":{" ONE "}}],", ONE),
+     "\"cpu\":\"default\"", "\"cpu\":\"2\"", false, false},
+    /* A device only by a LimitRange. */
+    {POD("", ONE), "\"cpu\":\"default\",\"" CARD "\":\"default\"",
+     "\"cpu\":\"1\",\"" CARD "\":\"1\"", false, false},
+    {POD("", ONE), "\"cpu\":\"default\",\"" CARD "\":\"default\"",
+     "\"cpu\":\"1\",\"" CARD "\":\"1\"", true, true},
+    /* Each pod is one, and no more. */
+    {POD("", ONE), "\"cpu\":\"default\",\"pods\":\"default\"", "\"cpu\":\"1\",\"pods\":\"1\"",
+     false, true},
+    /* A device that the template asks for by name is charged, where the queue rations it. */
+    {POD("", "\"requests\":{\"cpu\":\"1\",\"" CARD "\":\"2\"}"), "\"cpu\":\"default\"",
+     "\"cpu\":\"1\"", false, false},
+    {POD("", "\"requests\":{\"cpu\":\"1\",\"" CARD "\":\"0\"}"), "\"cpu\":\"default\"",
+     "\"cpu\":\"1\"", false, true},
+    {POD("", "\"requests\":{\"cpu\":\"1\",\"example.com/other\":\"2\"}"), "\"cpu\":\"default\"",
+     "\"cpu\":\"1\"", false, true},
+    {POD("", "\"requests\":{\"cpu\":\"1\",\"" CARD "\":\"2\"}"),
+     "\"cpu\":\"default\",\"" CARD "\":\"default\"", "\"cpu\":\"1\",\"" CARD "\":\"2\"", false,
+     true},
+    /* On a flavor that there is, or was. */
+    {POD("", ONE), "\"cpu\":\"nobodys\"", "\"cpu\":\"1\"", false, false},
+};
+
+static void record_is_believed_as_far_as_it_can_be_ours(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(RECORDS) / sizeof(RECORDS[0]); i++) {
+        struct scenario *s = scenario_new();
+        char record[512];
+        given_node(s, "n1", "cpu=16");
+        given_flavor(s, "default", "");
+        given_queue(s, "q", "cpu=8 " CARD "=8");
+        if (RECORDS[i].has_limit_range) {
+            given_json(s, KIND_LIMIT_RANGE,
+                       "{\"metadata\":{\"name\":\"l\"},\"spec\":{\"limits\":[{\"type\":"
+                       "\"Container\",\"default\":{\"memory\":\"1\"}}]}}");
+        }
+        given_job_spec(s, "a", "q", "pods=2 running=true", RECORDS[i].spec);
+        snprintf(record, sizeof(record),
+                 "{\"queue\":\"q\",\"at\":\"2026-11-30T11:59:30Z\",\"podSets\":[{\"name\":\"main\","
+                 "\"count\":2,\"flavors\":{%s},\"requests\":{%s}}]}",
+                 RECORDS[i].flavors, RECORDS[i].requests);
+        job_has_record(s, "a", record);
+        writes_are_manual(s, true);
+        scenario_start(s);
+        bool is_believed = strstr(trace_text(s), "a: suspend") == NULL;
+        if (is_believed != RECORDS[i].is_believed) {
+            fail_msg("row %zu: %s\n%s", i, is_believed ? "believed" : "not believed",
+                     trace_text(s));
+        }
+        scenario_free(s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(record_is_believed_as_far_as_it_can_be_ours),
+    };
+    return cmocka_run_group_tests_name("records", tests, NULL, NULL);
+}
