@@ -331,6 +331,25 @@ static void admin_access_takes_no_part(void **state)
     expect_state(s, "second", "Pending DevicesExhausted");
 }
 
+/* Of several claims the one is named on which kube-scheduler gives up. */
+static void claim_that_breaks_is_named(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_slice(s, "s", "n1", "{'name':'a'},{'name':'b'},{'name':'c'}");
+    given_ask(s, "fine", "'requests':[{'name':'r','exactly':{" OF_CLASS "}}]");
+    given_ask(s, "fails",
+              "'requests':[{'name':'o','exactly':{" OF_CLASS "}},{'name':'r','exactly':{" OF_CLASS
+              ",'allocationMode':'All'" WITH(
+                  "device.attributes[\\\"gpu.example.com\\\"].size == 2") "}}]");
+    given_job_spec(s, "gang", "q", "pods=1",
+                   "{\"resourceClaims\":[{\"name\":\"f\",\"resourceClaimTemplateName\":\"fine\"},"
+                   "{\"name\":\"g\",\"resourceClaimTemplateName\":\"fails\"}],\"containers\":[{"
+                   "\"name\":\"main\"}]}");
+    expect_state(s, "gang", "Pending NeverFits");
+    expect_message(s, "gang", "ResourceClaimTemplate ml/fails has a selector that fails");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +365,7 @@ int main(void)
         scenario_test(all_devices_are_those_that_match),
         scenario_test(step_of_nothing_never_fits),
         scenario_test(admin_access_takes_no_part),
+        scenario_test(claim_that_breaks_is_named),
     };
     return cmocka_run_group_tests_name("allocate", tests, NULL, NULL);
 }

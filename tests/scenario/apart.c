@@ -168,6 +168,33 @@ static void pod_may_ask_for_64_resources(void **state)
     expect_state(s, "fewer", "Admitted");
 }
 
+static void given_labelled(struct scenario *s, const char *name, const char *role)
+{
+    char json[600];
+    snprintf(json, sizeof(json),
+             "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"tallyman.dev/queue\":\"q\"}},"
+             "\"spec\":{\"suspend\":true,\"parallelism\":1,\"completions\":1,\"template\":{"
+             "\"metadata\":{\"labels\":{\"role\":\"%s\"}},\"spec\":{\"containers\":[{"
+             "\"name\":\"main\",\"resources\":{\"requests\":{\"cpu\":\"5\"}}}]}}}}",
+             name, role);
+    given_json(s, KIND_JOB, json);
+}
+
+/* Gangs that are alike but for their pods' labels are judged together: then any label may be one of
+ * theirs. */
+static void labels_that_differ_between_gangs_may_be_any(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_node(s, "small", "cpu=1");
+    given_queue(s, "q", "cpu=100");
+    given_foreign(s, "keeper", "n1", "ml", APART(ON_HOST("\"matchLabels\":{\"role\":\"serve\"}")));
+    given_labelled(s, "trains", "train");
+    given_labelled(s, "serves", "serve");
+    expect_state(s, "trains", "Pending NodeShape");
+    expect_state(s, "serves", "Pending NodeShape");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +204,7 @@ int main(void)
         cmocka_unit_test(working_pod_keeps_others_off),
         scenario_test(working_pod_keeps_others_off_its_zone),
         scenario_test(pod_may_ask_for_64_resources),
+        scenario_test(labels_that_differ_between_gangs_may_be_any),
     };
     return cmocka_run_group_tests_name("apart", tests, NULL, NULL);
 }

@@ -192,6 +192,26 @@ static void toleration_of_two_flavors_is_added_once(void **state)
     check_str(list->items[1].key, "cards");
 }
 
+/* A condition of the kubelet's own that a node doesn't write is False; one of others is unknown. */
+static void condition_that_is_not_written_is_false(void **state)
+{
+    (void)state;
+    const char *types[] = {"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable",
+                           "GpuHealthy"};
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        struct scenario *s = scenario_new();
+        char health[200];
+        snprintf(health, sizeof(health), "\"conditions\":[{\"type\":\"%s\",\"status\":\"False\"}]",
+                 types[i]);
+        given_kind(s, "a", "a", health, "");
+        given_node(s, "n1", "cpu=16 label=kind:a");
+        given_queue(s, "q", "flavor=a cpu=8");
+        given_job(s, "gang", "q", "pods=1 cpu=1");
+        expect_state(s, "gang", i < 4 ? "Pending NodesFull" : "Admitted");
+        scenario_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +220,7 @@ int main(void)
         scenario_test(longest_quarantine_counts),
         scenario_test(node_counts_again_for_each_flavor_in_its_time),
         scenario_test(status_tells_what_ailed),
+        cmocka_unit_test(condition_that_is_not_written_is_false),
         scenario_test(toleration_of_two_flavors_is_added_once),
     };
     return cmocka_run_group_tests_name("carriers", tests, NULL, NULL);

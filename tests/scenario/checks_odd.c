@@ -190,6 +190,21 @@ static void only_who_asks_for_what_is_managed_asks_for_room(void **state)
     assert_int_equal(requests_of(s, "zero"), 0);
 }
 
+/* Room was made on one flavor: with quota on another only, it isn't admitted there. */
+static void room_on_one_flavor_is_not_used_on_another(void **state)
+{
+    struct scenario *s = *state;
+    given_flavor(s, "a", "label=kind:a");
+    given_flavor(s, "b", "label=kind:b");
+    given_queue(s, "q", "flavor=a cpu=4 flavor=b cpu=4 check=" CLASS);
+    given_job(s, "train", "q", "pods=4 cpu=1");
+    const char *request = request_of(s, "train");
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    quota_becomes(s, "q", "flavor=a cpu=0 flavor=b cpu=4 check=" CLASS);
+    request_says_that(s, request, "Provisioned", "");
+    assert_null(strstr(trace_text(s), "train: admit"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +214,7 @@ int main(void)
         scenario_test(requests_that_are_not_named_like_ours_are_left_alone),
         scenario_test(request_made_anew_is_another_one),
         scenario_test(only_who_asks_for_what_is_managed_asks_for_room),
+        scenario_test(room_on_one_flavor_is_not_used_on_another),
     };
     return cmocka_run_group_tests_name("checks_odd", tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void record_is_believed_as_far_as_it_can_be_ours(void **state)
     for (size_t i = 0; i < sizeof(RECORDS) / sizeof(RECORDS[0]); i++) {
         struct scenario *s = scenario_new();
         char record[512];
-        given_node(s, "n1", "cpu=16");
+        given_node(s, "n1", "cpu=16 example.com/other=8");
         given_flavor(s, "default", "");
         given_queue(s, "q", "cpu=8 " CARD "=8");
         if (RECORDS[i].has_limit_range) {
