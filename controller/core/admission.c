@@ -1,4 +1,5 @@
 /* admission.c - what a gang's Admission says, and when it has to be said again. */
+#include "gang_walk.h"
 #include "ghost.h"
 #include "readiness.h"
 
@@ -288,17 +289,22 @@ void admission_write_done(struct core *core, struct gang *gang, const struct eff
     }
 }
 
+static bool is_unwritten(const struct gang *gang, const void *unused)
+{
+    (void)unused;
+    return gang->is_admission_dirty && gang->admission_effect_id == 0;
+}
+
 void admissions_retry(struct core *core)
 {
     if (core->next_admission_retry_ms == 0 || core->now_ms < core->next_admission_retry_ms) {
         return;
     }
     core->next_admission_retry_ms = 0;
-    struct gang *gang;
-    RB_FOREACH (gang, gang_order_tree, &core->gang_order) {
-        if (gang->is_admission_dirty && gang->admission_effect_id == 0) {
-            gang_show(core, gang);
-        }
+    struct gang_walk walk;
+    gang_walk_begin(core, &walk, is_unwritten, NULL);
+    for (struct gang *gang; (gang = gang_walk_next(core, &walk)) != NULL;) {
+        gang_show(core, gang);
     }
 }
 

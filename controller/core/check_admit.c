@@ -1,6 +1,7 @@
 /* check_admit.c - the gangs whose check has passed are admitted as they were reserved; and a
  * restart reserves again what was reserved before it. */
 #include "check.h"
+#include "gang_walk.h"
 
 /* -- admission --------------------------------------------------------------------------------- */
 
@@ -140,11 +141,17 @@ static bool restore_one(struct core *core, struct gang *gang, const struct reque
     return true;
 }
 
+static bool has_requests(const struct gang *gang, const void *unused)
+{
+    (void)unused;
+    return gang->room->requests != NULL;
+}
+
 void checks_restore(struct core *core)
 {
-    struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
-    while (gang != NULL) {
-        struct gang *next = RB_NEXT(gang_order_tree, &core->gang_order, gang);
+    struct gang_walk walk;
+    gang_walk_begin(core, &walk, has_requests, NULL);
+    for (struct gang *gang; (gang = gang_walk_next(core, &walk)) != NULL;) {
         const struct request_state *request =
             gang->room->requests == NULL ? NULL : gang->room->requests->first;
         bool is_open = request != NULL && request->attempt > gang->room->used_attempt &&
@@ -153,6 +160,5 @@ void checks_restore(struct core *core)
         if (is_open && !(is_waiting && restore_one(core, gang, request))) {
             check_forget(core, gang); /* it is held, or runs, or asks for something else now */
         }
-        gang = next;
     }
 }

@@ -1,5 +1,6 @@
 /* config.c - the small objects that are looked up by name, and who hears of their changes. */
 #include "gate.h"
+#include "gang_walk.h"
 
 #include <stdlib.h>
 
@@ -134,12 +135,11 @@ static void tell_all(struct core *core, enum object_kind kind, const struct obje
         extended_class_changed(core);
         profiles_class_changed(core, object->name);
     } else if (kind == KIND_PRIORITY_CLASS) {
-        struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
-        while (gang != NULL) {
-            struct gang *next = RB_NEXT(gang_order_tree, &core->gang_order, gang);
+        struct gang_walk walk;
+        gang_walk_begin(core, &walk, NULL, NULL);
+        for (struct gang *gang; (gang = gang_walk_next(core, &walk)) != NULL;) {
             gang_reprioritize(core, gang);
             gang_review(core, gang); /* the class may be there now, or gone; may free the gang */
-            gang = next;
         }
     } else {
         tell_shapes(core, kind, object);

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "fit_plan.h"
 #include "gang_input.h"
+#include "gang_walk.h"
 #include "gate.h"
 #include "ghost.h"
 #include "claim.h"
@@ -28,13 +29,13 @@ struct core *core_new(const struct core_options *options)
     core->read_gang = gang_input_of_job;
     core->level_cap = LEVEL_ANY;
     core->trace = options->traces ? trace_new() : NULL;
+    core->gangs = TABLE_OF(struct gang, uid);
     core->gangs_by_key = TABLE_OF(struct gang, key);
     RB_INIT(&core->queue_order);
     RB_INIT(&core->due_queues);
     RB_INIT(&core->node_order);
     RB_INIT(&core->device_order);
     RB_INIT(&core->ailing_devices);
-    RB_INIT(&core->gang_order);
     RB_INIT(&core->timers);
     RB_INIT(&core->unbound);
     RB_INIT(&core->holders);
@@ -124,13 +125,11 @@ static void become_ready(struct core *core)
     incidents_start(core);
     default_queue_start(core);
     quota_relink(core); /* what gangs have used so far is counted by the trees */
-    /* What is held is counted before the first decision. Freed gangs leave the tree, so the next
-     * one is looked up by order. */
-    struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
-    while (gang != NULL) {
-        struct gang *next = RB_NEXT(gang_order_tree, &core->gang_order, gang);
+    /* What is held is counted before the first decision. */
+    struct gang_walk walk;
+    gang_walk_begin(core, &walk, NULL, NULL);
+    for (struct gang *gang; (gang = gang_walk_next(core, &walk)) != NULL;) {
         gang_pods_changed(core, gang);
-        gang = next;
     }
     claims_start(core);
     drift_start(core);

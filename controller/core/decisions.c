@@ -1,6 +1,6 @@
 /* decisions.c - where every gang stands, for `plan` and its like. */
 #include "avoid.h"
-#include "preempt.h"
+#include "stopping.h"
 #include "topology.h"
 
 #include <stdlib.h>
@@ -159,21 +159,33 @@ static void fill_pod_sets(const struct core *core, const struct gang *gang, stru
     }
 }
 
+static int compare_uids(const void *a, const void *b)
+{
+    const struct gang *const *left = a;
+    const struct gang *const *right = b;
+    return gang_compare_uid(*left, *right);
+}
+
 static void fill_victims(const struct core *core, const struct gang *gang, struct arena *arena,
                          struct decided_gang *entry)
 {
     if (gang->state != GANG_RESERVED) {
         return;
     }
-    uint32_t left = preempt_victims_left(core, gang);
-    entry->victims.items = ARENA_ARRAY(arena, struct str, left + 1);
-    struct gang *victim;
-    RB_FOREACH (victim, gang_order_tree, (struct gang_order_tree *)(uintptr_t)&core->gang_order) {
-        bool is_for = victim->reservation != NULL && str_is_set(victim->stops_for) &&
-                      str_eq(victim->stops_for, gang->uid);
-        if (is_for) {
-            entry->victims.items[entry->victims.count++] = arena_copy_str(arena, victim->key);
+    uint32_t count = 0;
+    const struct gang **victims = ARENA_ARRAY(arena, const struct gang *, core->stopping.count + 1);
+    for (uint32_t i = 0; i < core->stopping.count; i++) {
+        const struct gang *victim = core->stopping.items[i];
+        if (victim->reservation != NULL && stopping_is_for(victim, gang)) {
+            victims[count++] = victim;
         }
+    }
+    if (count > 1) {
+        qsort(victims, count, sizeof(*victims), compare_uids);
+    }
+    entry->victims.items = ARENA_ARRAY(arena, struct str, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        entry->victims.items[entry->victims.count++] = arena_copy_str(arena, victims[i]->key);
     }
 }
 
@@ -214,7 +226,7 @@ static int compare_entries(const void *a, const void *b)
 
 static void number_queue(const struct core *core, struct decided_list *list)
 {
-    /* Entries are sorted by uid here; the queue's tree gives each its place. */
+    /* Entries aren't sorted yet; the queue's tree gives each its place. */
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, (struct queue_tree *)(uintptr_t)&core->queue_order) {
         int64_t position = 0;
@@ -230,8 +242,8 @@ struct decided_list core_decisions(const struct core *core, struct arena *arena)
 {
     struct decided_list list = {.count = 0};
     list.items = ARENA_ARRAY(arena, struct decided_gang, core->gangs.count + 1);
-    struct gang *gang;
-    RB_FOREACH (gang, gang_order_tree, (struct gang_order_tree *)(uintptr_t)&core->gang_order) {
+    uint32_t at = 0;
+    for (struct gang *gang; (gang = table_next(&core->gangs, &at)) != NULL;) {
         if (gang->state == 0 || gang->state == GANG_FINISHED || gang->is_job_gone) {
             continue;
         }

@@ -15,6 +15,7 @@
  * it is Suspending and had one; the reservation goes with its last pod. */
 #include "check.h"
 #include "fit_plan.h"
+#include "gang_walk.h"
 #include "stopping.h"
 #include "wait.h"
 
@@ -102,6 +103,16 @@ struct gang *gang_find(const struct core *core, struct str uid)
     return gang;
 }
 
+/* Its first bytes as a number that is as great as they come late. */
+static uint64_t start_of(struct str uid)
+{
+    uint64_t start = 0;
+    for (size_t i = 0; i < sizeof(start); i++) {
+        start = start << 8 | (i < uid.len ? (unsigned char)uid.ptr[i] : 0);
+    }
+    return start;
+}
+
 struct gang *gang_new(struct core *core, struct str uid, struct str namespace_name, struct str name)
 {
     struct gang *gang = MEM_NEW(struct gang);
@@ -111,6 +122,7 @@ struct gang *gang_new(struct core *core, struct str uid, struct str namespace_na
     memcpy(text, uid.ptr, uid.len);
     memcpy(text + uid.len, key.ptr, key.len);
     gang->uid = (struct str){text, uid.len};
+    gang->uid_start = start_of(uid);
     gang->key = (struct str){text + uid.len, key.len};
     gang->namespace_name = str_take(gang->key, namespace_name.len);
     gang->name = str_skip(gang->key, namespace_name.len + 1);
@@ -121,7 +133,6 @@ struct gang *gang_new(struct core *core, struct str uid, struct str namespace_na
     table_add(&core->gangs, gang);
     table_add(&core->gangs_by_key, gang);
     gang->is_in_keys = true;
-    RB_INSERT(gang_order_tree, &core->gang_order, gang);
     requests_meet_gang(core, gang);
     return gang;
 }
@@ -397,7 +408,7 @@ void gang_free(struct core *core, struct gang *gang)
     gang_set_timer(core, gang, 0);
     table_remove(&core->gangs, gang);
     gang_drop_key(core, gang);
-    RB_REMOVE(gang_order_tree, &core->gang_order, gang);
+    gang_walks_forget(core, gang);
     struct queue_state *queue = gang->queue;
     if (gang->shape != NULL) {
         struct queue_state *of_shape = gang->shape->queue;
@@ -432,7 +443,8 @@ void gang_free(struct core *core, struct gang *gang)
 
 void gangs_free(struct core *core)
 {
-    for (struct gang *gang; (gang = RB_MIN(gang_order_tree, &core->gang_order)) != NULL;) {
+    uint32_t at = 0;
+    for (struct gang *gang; (gang = table_drain(&core->gangs, &at)) != NULL;) {
         gang_free(core, gang);
     }
     table_deinit(&core->gangs);

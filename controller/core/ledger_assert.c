@@ -38,8 +38,8 @@ static void queue_assert(const struct core *core, const struct queue_state *queu
     for (uint32_t i = 0; i < queue->node.cell_count; i++) {
         i128 sum = 0;
         admitted = 0;
-        struct gang *gang;
-        RB_FOREACH (gang, gang_order_tree, (struct gang_order_tree *)(uintptr_t)&core->gang_order) {
+        uint32_t at = 0;
+        for (const struct gang *gang; (gang = table_next(&core->gangs, &at)) != NULL;) {
             if (gang->reservation != NULL && gang->reservation->queue == queue) {
                 sum += gang_use_of_cell(core, gang, &queue->node.cells[i]);
                 admitted++;

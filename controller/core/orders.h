@@ -15,7 +15,6 @@ int device_compare_key(const struct device_state *a, const struct device_state *
 
 RB_PROTOTYPE(gang_tree, gang, in_queue, gang_compare_order)
 RB_PROTOTYPE(shape_gang_tree, gang, in_shape, gang_compare_order)
-RB_PROTOTYPE(gang_order_tree, gang, by_uid, gang_compare_uid)
 RB_PROTOTYPE(gang_timer_tree, gang, by_timer, gang_compare_timer)
 RB_PROTOTYPE(gang_unbound_tree, gang, in_unbound, gang_compare_admitted)
 RB_PROTOTYPE(gang_holder_tree, gang, in_holders, gang_compare_admitted)

@@ -8,6 +8,7 @@
  * While it is Reserved the gang is charged and its places are promised beside what its victims
  * still hold, so nobody else gets what comes free. victims.c chooses the victims. */
 #include "check.h"
+#include "gang_walk.h"
 #include "stopping.h"
 
 #include "tallyman/base/alloc.h"
@@ -364,12 +365,20 @@ static void reserve_again(struct core *core, struct gang *gang)
     review_asked(core, &victims);
 }
 
+/* Makes room for another, or has. */
+static bool may_be_victim(const struct gang *gang, const void *unused)
+{
+    (void)unused;
+    return gang->reservation != NULL || gang->suspended != NULL || str_is_set(gang->stops_for);
+}
+
 /* In the order of the victims' uids, for those that wait; `is_all`: or only if they are unsettled.
  */
 static void reserve_again_in_turn(struct core *core, bool is_all)
 {
-    struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
-    for (; gang != NULL; gang = RB_NEXT(gang_order_tree, &core->gang_order, gang)) {
+    struct gang_walk walk;
+    gang_walk_begin(core, &walk, may_be_victim, NULL);
+    for (struct gang *gang; (gang = gang_walk_next(core, &walk)) != NULL;) {
         struct gang *beneficiary = find_beneficiary(core, gang);
         if (beneficiary != NULL && is_waiting(beneficiary) &&
             (is_all || beneficiary->is_unsettled)) {
@@ -382,8 +391,9 @@ static void reserve_again_in_turn(struct core *core, bool is_all)
 
 void preempt_restore(struct core *core)
 {
-    struct gang *gang;
-    RB_FOREACH (gang, gang_order_tree, &core->gang_order) {
+    struct gang_walk walk;
+    gang_walk_begin(core, &walk, may_be_victim, NULL);
+    for (struct gang *gang; (gang = gang_walk_next(core, &walk)) != NULL;) {
         const struct gang *beneficiary = find_beneficiary(core, gang);
         if (beneficiary != NULL && (gang->state == GANG_SUSPENDING || is_waiting(beneficiary))) {
             stopping_begin(core, gang, beneficiary);
@@ -415,19 +425,25 @@ void preempt_settle(struct core *core)
         gang = next;
     }
     reserve_again_in_turn(core, false);
-    RB_FOREACH (gang, gang_order_tree, &core->gang_order) {
+    uint32_t at = 0;
+    while ((gang = table_next(&core->gangs, &at)) != NULL) {
         gang->is_unsettled = false;
     }
 }
 
+static bool is_asked(const struct gang *gang, const void *unused)
+{
+    (void)unused;
+    return gang->run->request_ms != 0;
+}
+
 void preempt_withdraw_requests(struct core *core)
 {
-    struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
-    while (gang != NULL) {
-        struct gang *next = RB_NEXT(gang_order_tree, &core->gang_order, gang);
-        if (gang->run->request_ms != 0 && !str_is_set(gang->stops_for)) {
+    struct gang_walk walk;
+    gang_walk_begin(core, &walk, is_asked, NULL);
+    for (struct gang *gang; (gang = gang_walk_next(core, &walk)) != NULL;) {
+        if (is_asked(gang, NULL) && !str_is_set(gang->stops_for)) {
             gang_review(core, gang);
         }
-        gang = next;
     }
 }

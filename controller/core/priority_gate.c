@@ -5,6 +5,7 @@
 
 #include "tallyman/base/text.h"
 #include "gate.h"
+#include "gang_walk.h"
 
 static bool is_allowed(const struct str_list *allowed, struct str class_name)
 {
@@ -78,14 +79,16 @@ bool gate_same_classes(const struct queue *a, const struct queue *b)
     return left->count == right->count;
 }
 
+static bool is_of_queue(const struct gang *gang, const void *queue)
+{
+    return gang->queue == queue;
+}
+
 void gate_classes_changed(struct core *core, const struct queue_state *queue)
 {
-    struct gang *gang = RB_MIN(gang_order_tree, &core->gang_order);
-    while (gang != NULL) {
-        struct gang *next = RB_NEXT(gang_order_tree, &core->gang_order, gang);
-        if (gang->queue == queue) {
-            gang_review(core, gang);
-        }
-        gang = next;
+    struct gang_walk walk;
+    gang_walk_begin(core, &walk, is_of_queue, queue);
+    for (struct gang *gang; (gang = gang_walk_next(core, &walk)) != NULL;) {
+        gang_review(core, gang);
     }
 }

@@ -12,6 +12,14 @@ static int compare_i64(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
+int gang_compare_uid(const struct gang *a, const struct gang *b)
+{
+    if (a->uid_start != b->uid_start) {
+        return a->uid_start < b->uid_start ? -1 : 1;
+    }
+    return str_compare(a->uid, b->uid);
+}
+
 int gang_compare_order(const struct gang *a, const struct gang *b)
 {
     int by_priority = compare_i64(b->priority, a->priority);
@@ -19,24 +27,19 @@ int gang_compare_order(const struct gang *a, const struct gang *b)
         return by_priority;
     }
     int by_time = compare_i64(a->order_ms, b->order_ms);
-    return by_time != 0 ? by_time : str_compare(a->uid, b->uid);
-}
-
-int gang_compare_uid(const struct gang *a, const struct gang *b)
-{
-    return str_compare(a->uid, b->uid);
+    return by_time != 0 ? by_time : gang_compare_uid(a, b);
 }
 
 int gang_compare_timer(const struct gang *a, const struct gang *b)
 {
     int by_time = compare_i64(a->timer_ms, b->timer_ms);
-    return by_time != 0 ? by_time : str_compare(a->uid, b->uid);
+    return by_time != 0 ? by_time : gang_compare_uid(a, b);
 }
 
 int gang_compare_admitted(const struct gang *a, const struct gang *b)
 {
     int by_time = compare_i64(a->admitted_ms, b->admitted_ms);
-    return by_time != 0 ? by_time : str_compare(a->uid, b->uid);
+    return by_time != 0 ? by_time : gang_compare_uid(a, b);
 }
 
 int shape_compare_head(const struct shape *a, const struct shape *b)
@@ -69,7 +72,6 @@ int device_compare_key(const struct device_state *a, const struct device_state *
 
 RB_GENERATE(gang_tree, gang, in_queue, gang_compare_order)
 RB_GENERATE(shape_gang_tree, gang, in_shape, gang_compare_order)
-RB_GENERATE(gang_order_tree, gang, by_uid, gang_compare_uid)
 RB_GENERATE(gang_timer_tree, gang, by_timer, gang_compare_timer)
 RB_GENERATE(gang_unbound_tree, gang, in_unbound, gang_compare_admitted)
 RB_GENERATE(gang_holder_tree, gang, in_holders, gang_compare_admitted)

@@ -31,6 +31,7 @@ struct topology_tree;
 struct topology_room;
 struct bookings;
 struct gang_input;
+struct gang_walk;
 struct kept_promises;
 struct plan;
 struct tellings;
@@ -226,29 +227,29 @@ struct gang_set {
 };
 
 struct gang {
+    /* What a place in a queue is sought by stands together: of many gangs that wait, each that is
+     * compared on the way isn't in the processor's cache. */
+    union { /* nobody waits and holds something at once */
+        RB_ENTRY(gang) in_shape;
+        RB_ENTRY(gang) in_holders;
+    };
+    int64_t priority;
+    int64_t order_ms;   /* place in the queue: creation, or the last failed start */
+    uint64_t uid_start; /* the first bytes of uid, in its order */
+    union {
+        RB_ENTRY(gang) in_queue;
+        RB_ENTRY(gang) in_unbound;
+    };
     struct str uid;            /* owned, with the key behind it; in core.gangs */
     struct str key;            /* borrowed from uid; "namespace/name", in core.gangs_by_key */
     struct str namespace_name; /* borrowed from key */
     struct str name;           /* borrowed from key */
-    RB_ENTRY(gang) by_uid;     /* core.gang_order, for walks that must have an order */
     RB_ENTRY(gang) by_timer;
-    union { /* nobody waits and holds something at once */
-        struct {
-            RB_ENTRY(gang) in_queue;
-            RB_ENTRY(gang) in_shape;
-        };
-        struct {
-            RB_ENTRY(gang) in_unbound;
-            RB_ENTRY(gang) in_holders;
-        };
-    };
     struct queue_state *queue; /* the label's; NULL: it has none (any more) */
     struct shape *shape;       /* NULL while invalid */
-    int64_t priority;
     struct str priority_class; /* owned; what its priority comes from */
     struct str template_class; /* owned; its pods' */
     int64_t created_ms;
-    int64_t order_ms;       /* place in the queue: creation, or the last failed start */
     struct gang_set *sets;  /* owned; in the object's order, named as the shape's */
     struct gang_size size;  /* of all sets together */
     int64_t max_runtime_ms; /* annotation max-runtime; 0: none */
@@ -328,7 +329,6 @@ struct gang {
     uint32_t decision_index; /* scratch of core_decisions() */
 };
 
-RB_HEAD(gang_order_tree, gang);
 RB_HEAD(gang_timer_tree, gang);
 RB_HEAD(gang_unbound_tree, gang);
 RB_HEAD(gang_holder_tree, gang); /* with a reservation, the earliest admitted first */
@@ -403,9 +403,9 @@ struct core {
     /* How the sets of a gang are read from its object; see gang_input.h. */
     struct rc (*read_gang)(struct arena *arena, const struct job *job, struct gang_input *ret_input,
                            struct err *err);
-    struct table gangs;        /* of gang, by uid */
-    struct table gangs_by_key; /* of gang, by key */
-    struct gang_order_tree gang_order;
+    struct table gangs;           /* of gang, by uid */
+    struct table gangs_by_key;    /* of gang, by key */
+    struct gang_walk *gang_walks; /* those that are on, the last begun first; gang_walk.h */
     struct gang_timer_tree timers;
     struct gang_holder_tree holders;
     struct gang_list reserved, stopping; /* of that state; with stops_for: stopping.h */

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "../../controller/core/gang_walk.h"
 #include "../../controller/core/internal.h"
 #include "../../controller/core/wait.h"
 
@@ -218,8 +219,9 @@ static void mix_queue(uint64_t *hash, const struct queue_state *queue)
 static void mix_core(uint64_t *hash, const struct small_world *world)
 {
     struct core *core = world->core;
-    struct gang *gang;
-    RB_FOREACH (gang, gang_order_tree, &core->gang_order) {
+    struct gang_walk walk;
+    gang_walk_begin(core, &walk, NULL, NULL);
+    for (const struct gang *gang; (gang = gang_walk_next(core, &walk)) != NULL;) {
         uint8_t number = objects_gang_of(gang->uid);
         mix(hash, number);
         mix_gang(hash, gang, world->state.jobs[number].version);

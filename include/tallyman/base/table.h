@@ -1,6 +1,7 @@
-/* table.h - finds objects by a text that is a member of theirs: a hash table that takes twelve
+/* table.h - finds objects by a text that is a member of theirs: a hash table that takes thirteen
  * bytes per slot and nothing in the object, for what there is very much of (map.h's handle takes 56
- * bytes in each).
+ * bytes in each). A search reads one line of the processor's cache in most cases, and a table that
+ * grows moves a few objects whenever one is added, never all at once.
  *
  * The objects are borrowed: they, and their keys, stay where they are while they are in the table.
  * A key is there once. Out of memory aborts. No order: see map.h. */
@@ -11,13 +12,21 @@
 
 #include "tallyman/base/str.h"
 
+struct table_line;
+
+struct table_part {
+    void *memory;             /* owned */
+    struct table_line *lines; /* borrowed from memory, at the beginning of one of the cache's */
+    uint32_t slots;           /* a power of two; 0: no memory is taken yet */
+};
+
 /* All zeroes: empty, and of objects whose first member is the key. */
 struct table {
-    void **items;        /* owned; by slot, NULL: it is free; the hashes stand behind them */
-    uint32_t *hashes;    /* of the keys; borrowed from items */
-    uint32_t count;      /* of objects */
-    uint32_t slots;      /* a power of two; 0: no memory is taken yet */
-    uint32_t key_offset; /* of the `struct str` that is the key */
+    struct table_part now;
+    struct table_part before; /* what is left of it moves to `now` */
+    uint32_t moved;           /* slots of `before` that are empty for good */
+    uint32_t count;           /* of objects */
+    uint32_t key_offset;      /* of the `struct str` that is the key */
 };
 
 #define TABLE_OF(type, member) ((struct table){.key_offset = offsetof(type, member)})

@@ -202,11 +202,10 @@ static void answer_all(struct cluster *cluster)
             continue;
         }
         if (answer.kind == EFFECT_WRITE_ADMISSION) {
-            char uid[64];
-            (void)snprintf(uid, sizeof(uid), "00000000-0000-4000-8000-%012u", answer.job);
+            char uid[BENCH_UID_BYTES];
             struct admission content;
-            (void)core_admission_content(cluster->core, str_from_c(uid), &cluster->content,
-                                         &content);
+            (void)core_admission_content(cluster->core, str_from_c(bench_uid(answer.job, uid)),
+                                         &cluster->content, &content);
             arena_reset(&cluster->content);
         }
         struct event event = {.kind = EVENT_EFFECT_DONE,

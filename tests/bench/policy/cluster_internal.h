@@ -55,6 +55,11 @@ struct cluster {
     struct series series[TIMED_COUNT];
 };
 
+#define BENCH_UID_BYTES 40
+
+/* The Job's uid, which says nothing about when it came. */
+const char *bench_uid(uint32_t job, char buffer[BENCH_UID_BYTES]);
+
 /* Gives the object to the core. */
 void tell(struct cluster *cluster, enum timed timed, enum object_kind kind, bool is_deleted,
           const char *format, ...) __attribute__((format(printf, 5, 6)));

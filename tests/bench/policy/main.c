@@ -1,6 +1,6 @@
 /* main.c - what an event costs the core, beside what it should cost.
  *
- *     bench_policy [--pending N] [--only crowd|scale|preempt|quota|topology|size|rebuild]
+ *     bench_policy [--pending N] [--only crowd|scale|arrive|preempt|quota|topology|size|rebuild]
  *                  [--crowd quota|fair|unlike|devices] [--cycles N]
  *
  * Prints a figure and its target; a target that is missed is no failure, because the machine may be
@@ -107,6 +107,27 @@ static double crowd(uint32_t pending, uint32_t quota, uint32_t kinds, bool is_fa
     return mean;
 }
 
+static void run_arrivals(struct cluster *cluster)
+{
+    cluster_clear_series(cluster);
+    for (int64_t i = 0; i < cycles; i++) {
+        cluster_advance(cluster, 1);
+        add_waiting(cluster, 1);
+    }
+}
+
+/* Jobs come and nothing else happens: the mean cost of one. */
+static double arrive(uint32_t pending, const char *target)
+{
+    size_t unused;
+    struct cluster *cluster = crowded(pending, 40, 1, false, &unused, &unused);
+    run_arrivals(cluster);
+    print_series(cluster, target);
+    double mean = series_mean_us(cluster_series(cluster, TIMED_ARRIVAL));
+    cluster_free(cluster);
+    return mean;
+}
+
 static bool is_wanted(const char *only, const char *what)
 {
     return only == NULL || strcmp(only, what) == 0;
@@ -142,6 +163,16 @@ static void measure_scale(uint32_t pending)
     table_heading("many wait");
     double many = crowd(pending, 40, 1, false, "p99 < 2000 us");
     table_row("cost of a release, many to few", "<= 1.3", "%.2f (%u to %u)", many / few, pending,
+              pending / 100);
+}
+
+static void measure_arrivals(uint32_t pending)
+{
+    table_heading("Jobs come where few wait");
+    double few = arrive(pending / 100, "");
+    table_heading("Jobs come where many wait");
+    double many = arrive(pending, "p99 < 2000 us");
+    table_row("cost of an arrival, many to few", "<= 1.3", "%.2f (%u to %u)", many / few, pending,
               pending / 100);
 }
 
@@ -304,6 +335,9 @@ int main(int argc, char **argv)
     }
     if (is_wanted(choice.only, "scale")) {
         measure_scale((uint32_t)choice.scale);
+    }
+    if (is_wanted(choice.only, "arrive")) {
+        measure_arrivals((uint32_t)choice.scale);
     }
     for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
         if (is_wanted(choice.only, sections[i].name)) {

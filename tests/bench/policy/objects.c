@@ -4,6 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *bench_uid(uint32_t job, char buffer[BENCH_UID_BYTES])
+{
+    uint64_t mixed = (job + UINT64_C(1)) * UINT64_C(0x9e3779b97f4a7c15);
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed ^= mixed >> 27;
+    (void)snprintf(buffer, BENCH_UID_BYTES, "%08x-%04x-4000-8000-%012u", (uint32_t)(mixed >> 32),
+                   (uint32_t)(mixed >> 16 & 0xffff), job);
+    return buffer;
+}
+
 void tell_job(struct cluster *cluster, enum timed timed, uint32_t index, const char *status,
               bool has_record)
 {
@@ -18,6 +28,7 @@ void tell_job(struct cluster *cluster, enum timed timed, uint32_t index, const c
             "\\\"default\\\",\\\"cpu\\\":\\\"default\\\"}}]}\"",
             job->queue, index / 60 % 60, index % 60, job->pods);
     }
+    char uid[BENCH_UID_BYTES];
     char topology[120] = "";
     if (cluster->options.required != NULL) {
         (void)snprintf(topology, sizeof(topology), "%s\"tallyman.dev/required-topology\":\"%s\"",
@@ -32,12 +43,12 @@ void tell_job(struct cluster *cluster, enum timed timed, uint32_t index, const c
     }
     tell(cluster, timed, KIND_JOB, false,
          "{\"metadata\":{\"name\":\"j%07u\",\"namespace\":\"ml\",\"uid\":"
-         "\"00000000-0000-4000-8000-%012u\",\"resourceVersion\":\"%u\",\"creationTimestamp\":"
+         "\"%s\",\"resourceVersion\":\"%u\",\"creationTimestamp\":"
          "\"2026-11-29T11:%02u:%02uZ\",\"labels\":{\"tallyman.dev/queue\":\"q%05u\"%s},"
          "\"annotations\":{%s%s}},\"spec\":{\"parallelism\":%u,\"completions\":%u,\"suspend\":%s,"
          "\"template\":{\"spec\":{\"containers\":[{\"name\":\"main\",\"resources\":{\"requests\":"
          "{\"cpu\":\"%um\"}}}]%s}}},\"status\":{%s}}",
-         index, index, ++job->version + 1, index / 60 % 60, index % 60, job->queue,
+         index, bench_uid(index, uid), ++job->version + 1, index / 60 % 60, index % 60, job->queue,
          job->priority > 0 ? ",\"tallyman.dev/priority-class\":\"high\"" : "", record, topology,
          job->pods, job->pods, job->is_suspended ? "true" : "false", 100 + job->kind, claims,
          status);
@@ -67,6 +78,7 @@ void tell_pod(struct cluster *cluster, enum timed timed, uint32_t index, uint32_
               const char *phase, bool is_bound)
 {
     const struct bench_job *job = &cluster->jobs[index];
+    char uid[BENCH_UID_BYTES];
     char node[64] = "";
     if (is_bound) {
         (void)snprintf(node, sizeof(node), ",\"nodeName\":\"n%05u\"", job->nodes[pod]);
@@ -87,11 +99,11 @@ void tell_pod(struct cluster *cluster, enum timed timed, uint32_t index, uint32_
     tell(cluster, timed, KIND_POD, false,
          "{\"metadata\":{\"name\":\"p%07u-%u\",\"namespace\":\"ml\",\"uid\":\"p-%u-%u\","
          "\"ownerReferences\":[{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"name\":\"j%07u\","
-         "\"uid\":\"00000000-0000-4000-8000-%012u\",\"controller\":true}]},\"spec\":"
+         "\"uid\":\"%s\",\"controller\":true}]},\"spec\":"
          "{\"containers\":[{\"name\":\"main\",\"resources\":{\"requests\":{\"cpu\":\"%um\"}}}]%s%s"
          "},\"status\":{\"phase\":\"%s\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]%s}"
          "}",
-         index, pod, index, pod, index, index, 100 + job->kind, node, claims, phase,
+         index, pod, index, pod, index, bench_uid(index, uid), 100 + job->kind, node, claims, phase,
          is_ready ? "True" : "False", made);
 }
 

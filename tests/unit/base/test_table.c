@@ -91,12 +91,61 @@ static void what_is_removed_is_gone_and_all_else_is_still_found(void **state)
     table_deinit(&table);
 }
 
+static uint32_t count_of(const struct table *table)
+{
+    uint32_t at = 0;
+    uint32_t count = 0;
+    while (table_next(table, &at) != NULL) {
+        count++;
+    }
+    return count;
+}
+
+/* A table that grows stands in two places for a while. All objects are there all the time, those
+ * that are removed meanwhile are gone, and the memory of before is given back. */
+static void a_table_that_grows_keeps_all_and_moves_little_by_little(void **state)
+{
+    (void)state;
+    make_things();
+    struct table table = TABLE_OF(struct thing, key);
+    uint32_t most_moved = 0;
+    bool has_stood_in_two = false;
+    for (uint32_t i = 0; i < THINGS; i++) {
+        uint32_t before = table.now.slots;
+        uint32_t moved_before = table.before.slots == 0 ? 0 : table.moved;
+        table_add(&table, &things[i]);
+        bool is_new = table.now.slots != before;
+        if (table.before.slots != 0) {
+            uint32_t moved = table.moved - (is_new ? 0 : moved_before);
+            most_moved = moved > most_moved ? moved : most_moved;
+            has_stood_in_two = true;
+        }
+        if (i % 3 == 0) {
+            table_remove(&table, &things[i / 2]);
+            table_add(&table, &things[i / 2]);
+        }
+        check_i64(count_of(&table), i + 1);
+        for (uint32_t other = i % 7; other <= i; other += 97) {
+            assert_ptr_equal(table_find(&table, things[other].key), &things[other]);
+        }
+    }
+    assert_true(has_stood_in_two);
+    assert_true(most_moved <= 128);
+    for (uint32_t i = 0; i < 200; i++) {
+        table_remove(&table, &things[i]);
+        table_add(&table, &things[i]);
+    }
+    check_i64(table.before.slots, 0);
+    table_deinit(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_table_finds_nothing),
         cmocka_unit_test(objects_are_found_by_the_member_that_is_the_key),
         cmocka_unit_test(what_is_removed_is_gone_and_all_else_is_still_found),
+        cmocka_unit_test(a_table_that_grows_keeps_all_and_moves_little_by_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
