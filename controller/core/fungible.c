@@ -2,10 +2,10 @@
  * order, and nothing of it is remembered from one decision to the next.
  *
  * The rule is Kueue's (KEP-582, pkg/scheduler/flavorassigner): whenCanBorrow and whenCanPreempt say
- * at which flavor the search may end; of those that were looked at the best one is taken, which is
- * by `preference` the one that stops nobody (BorrowingOverPreemption, the default), or the one that
- * borrows from the nearest lender (PreemptionOverBorrowing). Taking back from others goes before
- * stopping gangs of the own queue. */
+ * at which flavor the search may end; that one is taken. If it ends nowhere, the best one is taken,
+ * which is by `preference` the one that stops nobody (BorrowingOverPreemption, the default), or the
+ * one that borrows from the nearest lender (PreemptionOverBorrowing). Taking back from others goes
+ * before stopping gangs of the own queue. */
 #include "victims.h"
 
 enum mode { MODE_NONE = 0, MODE_PREEMPT, MODE_RECLAIM, MODE_FIT };
@@ -110,10 +110,11 @@ bool fungible_search(struct core *core, struct gang *gang, struct evidence *evid
         struct option option;
         judge(core, gang, combination, &option);
         note_options(core, evidence, combination, &option);
-        if (is_better(&option, &best, borrows_last)) {
+        bool is_last = ends_search(object, &option);
+        if (is_last || is_better(&option, &best, borrows_last)) {
             best = option;
         }
-        if (ends_search(object, &option)) {
+        if (is_last) {
             break;
         }
     }
