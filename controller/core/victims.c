@@ -425,17 +425,15 @@ bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
     gang->look_again_ms = 0;
     gang->shape->is_preempting_beside_promises = false;
     uint32_t own = 0;
-    struct victims stopping = {.count = 0};
+    struct victims stopping = stopping_find(core, gang, &own);
+    bool is_short = seen->verdict.reason != REASON_NONE && stopping.count > 0;
     bool is_found = false;
-    if (seen->verdict.reason != REASON_NONE) {
-        stopping = stopping_find(core, gang, &own);
-    }
     whatif_begin_without(core, stopping.items, stopping.count);
-    if (stopping.count > 0) {
+    if (is_short) {
         evaluate_shape(core, gang->shape, ret_evaluation);
     }
     enum reason reason = ret_evaluation->verdict.reason;
-    if (stopping.count > 0 && (reason == REASON_NONE || reason == REASON_RESERVED_FOR_OTHER)) {
+    if (is_short && (reason == REASON_NONE || reason == REASON_RESERVED_FOR_OTHER)) {
         /* It has only to wait until they are gone, and others' pods in their places. */
         is_found = reason == REASON_NONE && own > 0;
     } else {

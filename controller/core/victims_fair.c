@@ -320,6 +320,18 @@ static bool could_turn_back(const struct fair *fair, const struct gang *victim)
     return could_take(fair, victim, &held->queue->node, &back);
 }
 
+/* Whether the queue could have that much if nobody else were there. */
+static bool could_ever_have(const struct quota_node *leaf, const struct quota_probe *ask)
+{
+    for (uint32_t i = 0; i < ask->count; i++) {
+        const struct probe_item *item = &ask->items[i];
+        if (item->asked > quota_potential(leaf, item->flavor, item->resource)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool could_shape_take(const struct fair *fair, struct shape *shape)
 {
     const struct gang *first = shape->first;
@@ -328,6 +340,7 @@ static bool could_shape_take(const struct fair *fair, struct shape *shape)
         struct quota_probe ask;
         struct quota_probe needs;
         if (evaluate_ask(fair->core, shape, combination, &ask, &needs) &&
+            could_ever_have(&shape->queue->node, &ask) &&
             could_take(fair, first, &shape->queue->node, &ask)) {
             return true;
         }
@@ -390,9 +403,9 @@ static bool rule_holds(const struct fair *fair, const struct victims *victims)
     return is_allowed && !would_be_taken(fair, victims);
 }
 
-/* From the last to the first: whoever isn't needed goes back, if the rule still holds for the
- * others. */
-static void fill_back(const struct fair *fair, struct victims *victims)
+/* From the last to the first: whoever isn't needed goes back, `with_rule` if the rule still holds
+ * for the others. */
+static void fill_back(const struct fair *fair, struct victims *victims, bool with_rule)
 {
     for (uint32_t i = victims->count; i > 0; i--) {
         struct gang *victim = victims->items[i - 1];
@@ -404,7 +417,8 @@ static void fill_back(const struct fair *fair, struct victims *victims)
             }
         }
         whatif_put_back(fair->core, victim);
-        if (victims_fit(fair->core, fair->search, &evaluation) && rule_holds(fair, &others)) {
+        if (victims_fit(fair->core, fair->search, &evaluation) &&
+            (!with_rule || rule_holds(fair, &others))) {
             *victims = others;
         } else {
             whatif_take_out(fair->core, victim);
@@ -443,7 +457,10 @@ bool victims_find_fair(struct core *core, const struct search *search,
     bool is_found =
         search_final(&fair, victims, evaluation) || search_initial(&fair, victims, evaluation);
     if (is_found) {
-        fill_back(&fair, victims);
+        fill_back(&fair, victims, true);
+        if (!rule_holds(&fair, victims)) { /* it may for fewer, though not for each step there */
+            fill_back(&fair, victims, false);
+        }
         is_found = victims->count > 0 && victims_fit(core, search, evaluation);
     }
     if (is_found) { /* with partial admission it may be more pods than were asked for at least */

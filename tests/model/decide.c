@@ -31,7 +31,7 @@ static bool has_nodes(const struct model_state *state, int flavor)
     return !state->is_physical || !has_any;
 }
 
-static bool could_have_quota(const struct books *books, int g, int flavor, int count)
+bool could_have_quota(const struct books *books, int g, int flavor, int count)
 {
     const struct model_gang *gang = &books->state->gangs[g];
     for (int r = 0; r < RESOURCES; r++) {

@@ -75,6 +75,8 @@ int tree_subtree(const struct model_state *state, int member, struct cell at);
 int tree_used(const struct books *books, int member, struct cell at);
 int tree_available(const struct books *books, int member, struct cell at);
 int tree_potential(const struct model_state *state, int member, struct cell at);
+/* decide.c: whether the gang's queue could have that much if nobody else were there. */
+bool could_have_quota(const struct books *books, int g, int flavor, int count);
 bool tree_is_borrowing(const struct books *books, int member, struct cell at);
 int tree_own_height(const struct model_state *state, int member); /* 0: nothing is below */
 /* The height of the lowest subtree in which so much more still fits; 0: the queue's own quota. */

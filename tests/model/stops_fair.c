@@ -288,6 +288,7 @@ static bool could_anybody_take(const struct hunt *hunt, const struct books *left
         int count = waits_elsewhere(hunt, g) ? choices_of(state, g, choices) : 0;
         for (int i = 0; i < count; i++) {
             if (choice_is_open(state, gang, choices[i]) &&
+                could_have_quota(left, g, choices[i], least) &&
                 could_take(hunt, left, g, choices[i], least)) {
                 return true;
             }
@@ -354,6 +355,16 @@ static struct catch without_one(const struct catch *catch, int at)
     return fewer;
 }
 
+static void fill_back(const struct hunt *hunt, struct catch *catch, bool with_rule)
+{
+    for (int i = catch->count - 1; i >= 0; i--) {
+        struct catch fewer = without_one(catch, i);
+        if (fits(hunt, all_of(&fewer)) && (!with_rule || holds(hunt, &fewer))) {
+            *catch = fewer;
+        }
+    }
+}
+
 uint32_t stops_find_fair(const struct need *need)
 {
     struct hunt hunt = {.need = need};
@@ -363,11 +374,9 @@ uint32_t stops_find_fair(const struct need *need)
     if (!hunt_by_final(&hunt, &catch, &over) && !hunt_by_initial(&hunt, &catch, over)) {
         return 0;
     }
-    for (int i = catch.count - 1; i >= 0; i--) {
-        struct catch fewer = without_one(&catch, i);
-        if (fits(&hunt, all_of(&fewer)) && holds(&hunt, &fewer)) {
-            catch = fewer;
-        }
+    fill_back(&hunt, &catch, true);
+    if (!holds(&hunt, &catch)) {
+        fill_back(&hunt, &catch, false);
     }
     struct need most = *need; /* what comes free is taken as far as it goes */
     most.count =
