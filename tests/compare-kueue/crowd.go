@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // Nothing that waits or runs is there twice, so this many plans are never needed.
@@ -14,11 +19,9 @@ const planLimit = 40
 // for it, when nothing changes any more.
 //
 // Kueue ranks the heads of all queues once a cycle, and lets several of them start in it. Tallyman
-// ranks again whenever somebody has started. Where that alone makes the difference, Kueue's own
-// code answers as Tallyman does if a cycle ends with the first who starts or preempts; then the
-// difference is of the kind "ranked-anew".
+// ranks again whenever somebody has started, and goes on otherwise in more ways (laterRules).
 func compareCrowd(binary, directory string, result *comparison) {
-	if result.kueue, result.err = driveKueue(result.state, rules{}); result.err != nil {
+	if result.kueue, result.err = driveKueue(result.state, rules{}, result.isTold); result.err != nil {
 		result.err = fmt.Errorf("kueue: %w", result.err)
 		return
 	}
@@ -27,18 +30,22 @@ func compareCrowd(binary, directory string, result *comparison) {
 			return
 		}
 	}
-	if result.tallyman, result.err = settleTallyman(binary, directory, result.state); result.err != nil {
+	if result.tallyman, result.err = settleTallyman(binary, directory, result.state, result.isTold); result.err != nil {
 		result.err = fmt.Errorf("tallyman: %w", result.err)
 		return
 	}
-	if result.isSame() {
-		return
+	if !result.isSame() {
+		explainByRules(binary, directory, result)
 	}
-	for _, other := range []struct {
-		kind  string
-		rules rules
-	}{{"strict-impossible", rules{passesImpossible: true}}, {"ranked-anew", rules{passesImpossible: true, isAnew: true}}} {
-		if result.anew, result.err = driveKueue(result.state, other.rules); result.err != nil {
+}
+
+// Kueue's cycles with one thing after the other changed, until they end as Tallyman's passes do.
+func explainByRules(binary, directory string, result *comparison) {
+	for _, other := range laterRules() {
+		if result.isTold {
+			fmt.Printf("%s:\n", other.kind)
+		}
+		if result.anew, result.err = driveKueue(result.state, other.rules, result.isTold); result.err != nil {
 			result.err = fmt.Errorf("kueue, %s: %w", other.kind, result.err)
 			return
 		}
@@ -47,6 +54,33 @@ func compareCrowd(binary, directory string, result *comparison) {
 			return
 		}
 	}
+	if result.isTold {
+		fmt.Println("step by step:")
+	}
+	result.kind, result.err = followTallyman(ctrl.LoggerInto(context.Background(), logr.Discard()), binary, directory, result)
+}
+
+type namedRules struct {
+	kind  string
+	rules rules
+}
+
+// What Tallyman does otherwise than Kueue where several gangs wait; each with all those before it.
+func laterRules() []namedRules {
+	all := []namedRules{}
+	now := rules{}
+	add := func(kind string, change func()) {
+		change()
+		all = append(all, namedRules{kind, now})
+	}
+	add("strict-impossible", func() { now.passesImpossible = true })
+	add("ranked-anew", func() { now.isAnew = true })
+	add("freed-later", func() { now.freesLater = true })
+	add("keeps-nothing", func() { now.keepsNothing = true })
+	add("guaranteed-part", func() { now.hasGuaranteed = true })
+	add("ranked-as-is", func() { now.ranksAsIs = true })
+	add("asked-whole", func() { now.asksWhole = true })
+	return all
 }
 
 // The cycles that are driven here must end as those of Kueue's whole scheduler do.
@@ -65,18 +99,21 @@ func checkDriver(s *state, driven map[string]answer) error {
 
 // Plans again and again, each time with those started that were to start, and without those that
 // were to stop. A gang that others are stopped for has its room for certain.
-func settleTallyman(binary, directory string, s *state) (map[string]answer, error) {
-	rest := *s
-	rest.running, rest.waiting = slices.Clone(s.running), slices.Clone(s.waiting)
-	final := map[string]answer{}
-	for _, g := range s.waiting {
-		final[g.name] = answer{decision: "Wait"}
-	}
+func settleTallyman(binary, directory string, s *state, isTold bool) (map[string]answer, error) {
+	rest, final := s.copied(), s.nobodyYet()
 	victims := []string{}
 	for range planLimit {
-		answers, err := askTallyman(binary, &rest, directory)
+		answers, err := askTallyman(binary, rest, directory)
 		if err != nil {
 			return nil, err
+		}
+		if isTold {
+			fmt.Println("    -- a plan")
+			for _, name := range slices.Sorted(maps.Keys(answers)) {
+				if answers[name].decision != "Keep" {
+					fmt.Printf("    %s: %s\n", name, answers[name])
+				}
+			}
 		}
 		stopped := rest.apply(answers, final)
 		if stopped == nil {
@@ -87,6 +124,20 @@ func settleTallyman(binary, directory string, s *state) (map[string]answer, erro
 		victims = append(victims, stopped...)
 	}
 	return nil, fmt.Errorf("it did not come to rest in %d plans", planLimit)
+}
+
+func (s *state) copied() *state {
+	rest := *s
+	rest.running, rest.waiting = slices.Clone(s.running), slices.Clone(s.waiting)
+	return &rest
+}
+
+func (s *state) nobodyYet() map[string]answer {
+	final := map[string]answer{}
+	for _, g := range s.waiting {
+		final[g.name] = answer{decision: "Wait"}
+	}
+	return final
 }
 
 // Returns who was stopped; nil if nothing has changed.

@@ -37,6 +37,7 @@ const (
 // The gangs that wait in one queue, by Kueue's rules for both strategies.
 type line struct {
 	isStrict bool
+	isShut   bool             // its head waits for the next pass
 	active   []*workload.Info // in order
 	aside    []*workload.Info // inadmissible heads of BestEffortFIFO
 	sticky   string           // a head that preempts stays the head
@@ -73,12 +74,20 @@ type driver struct {
 	gangs     map[string]int // where in state.waiting
 	answers   map[string]answer
 	victims   []string
+	pass      pass      // by rules.freesLater
+	follower  *follower // of Tallyman's own passes
+	isTold    bool      // prints what happens
 }
 
 // Where a driver does otherwise than Kueue, for Tallyman does so on purpose.
 type rules struct {
 	passesImpossible bool // the head of a StrictFIFO queue that can never start doesn't block it
 	isAnew           bool // who starts, preempts or is set aside ends the cycle, and preempts and starts at once
+	freesLater       bool // what victims hold is free when all have been judged
+	hasGuaranteed    bool // what a queue is guaranteed it has, even while its cohort uses too much
+	ranksAsIs        bool // a gang that doesn't fit is ranked as if others had ended, whomever it might stop
+	keepsNothing     bool // a head that can't start keeps no room in its cycle
+	asksWhole        bool // who may be stopped on a flavor is asked for all resources at once
 }
 
 type entry struct {
@@ -88,13 +97,20 @@ type entry struct {
 	targets    []*preemption.Target
 	level      int                                // how far up it borrows
 	onceFree   resources.FlavorResourceQuantities // of a gang that nothing fits now, where Tallyman ranks it
+	isAwaiting bool                               // what stops already is enough for it
+	isForced   bool                               // Tallyman has it so
 }
 
 func (e *entry) usage() workload.Usage {
+	return workload.Usage{Quota: e.assignment.Usage.Quota}
+}
+
+// What it is ranked by.
+func (e *entry) claim() workload.Usage {
 	if e.onceFree != nil {
 		return workload.Usage{Quota: e.onceFree}
 	}
-	return workload.Usage{Quota: e.assignment.Usage.Quota}
+	return e.usage()
 }
 
 func newDriver(ctx context.Context, s *state, rules rules) (*driver, error) {
@@ -130,7 +146,7 @@ func newDriver(ctx context.Context, s *state, rules rules) (*driver, error) {
 }
 
 // What is left of everybody when Kueue has come to rest.
-func driveKueue(s *state, rules rules) (result map[string]answer, err error) {
+func driveKueue(s *state, rules rules, isTold bool) (result map[string]answer, err error) {
 	defer func() {
 		if trouble := recover(); trouble != nil {
 			err = fmt.Errorf("%w: %v", errPanic, trouble)
@@ -141,11 +157,22 @@ func driveKueue(s *state, rules rules) (result map[string]answer, err error) {
 	if err != nil {
 		return nil, err
 	}
+	d.isTold = isTold
+	if err := d.run(ctx); err != nil {
+		return nil, err
+	}
+	return d.answers, nil
+}
+
+func (d *driver) run(ctx context.Context) error {
 	idle := 0
 	for range cycleLimit {
 		hasChanged, err := d.cycle(ctx)
+		if err == nil && !hasChanged && idle == idleLimit-1 {
+			hasChanged, err = d.endPass()
+		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if idle++; hasChanged {
 			idle = 0
@@ -153,10 +180,10 @@ func driveKueue(s *state, rules rules) (result map[string]answer, err error) {
 		if idle == idleLimit {
 			sort.Strings(d.victims)
 			d.answers[everyVictim] = answer{victims: d.victims}
-			return d.answers, nil
+			return nil
 		}
 	}
-	return nil, fmt.Errorf("kueue did not come to rest in %d cycles", cycleLimit)
+	return fmt.Errorf("kueue did not come to rest in %d cycles", cycleLimit)
 }
 
 // The head of every queue with what it would get, in the order of the queues.
@@ -164,7 +191,7 @@ func (d *driver) nominate(snapshot *schdcache.Snapshot) []*entry {
 	entries := []*entry{}
 	for _, q := range d.state.queues {
 		l := d.lines[kueue.ClusterQueueReference(q.name)]
-		if len(l.active) > 0 {
+		if len(l.active) > 0 && !l.isShut {
 			info := l.active[0]
 			l.active = l.active[1:]
 			entries = append(entries, d.judge(snapshot, info))
@@ -176,27 +203,40 @@ func (d *driver) nominate(snapshot *schdcache.Snapshot) []*entry {
 func (d *driver) judge(snapshot *schdcache.Snapshot, info *workload.Info) *entry {
 	e := &entry{info: info, queue: snapshot.ClusterQueue(info.ClusterQueue)}
 	for {
-		e.assignment = flavorassigner.New(e.info, e.queue, snapshot.ResourceFlavors, d.state.isFair,
-			preemption.NewOracle(d.preemptor, snapshot), nil).Assign(logr.Discard(), nil)
-		if e.assignment.RepresentativeMode() == flavorassigner.Preempt {
-			e.targets = d.preemptor.GetTargets(logr.Discard(), *e.info, e.assignment, snapshot)
-		}
-		e.info.LastAssignment = &e.assignment.LastState
+		d.assignAsIs(snapshot, e)
 		e.level = e.assignment.Borrows()
-		if d.rules.isAnew && !e.isHopeful() && e.info.LastAssignment.PendingFlavors() {
-			continue
-		}
-		if d.rules.isAnew && e.assignment.RepresentativeMode() == flavorassigner.NoFit {
+		mode := e.assignment.RepresentativeMode()
+		if d.rules.isAnew && mode == flavorassigner.NoFit || d.rules.ranksAsIs && mode != flavorassigner.Fit {
 			if e.level, e.onceFree = d.placeOnceFree(e); e.level == never {
 				e.level = -1 // out of the others' way at once
 			}
 		}
-		return e
+		if len(d.pass.stopping) > 0 {
+			d.assignOnceStopped(snapshot, e)
+		}
+		e.info.LastAssignment = &e.assignment.LastState
+		if !d.rules.isAnew || e.isHopeful() || !e.info.LastAssignment.PendingFlavors() {
+			return e
+		}
+	}
+}
+
+func (d *driver) assign(snapshot *schdcache.Snapshot, e *entry) {
+	e.targets = nil
+	if d.rules.asksWhole {
+		e.assignment = flavorassigner.New(e.info, e.queue, snapshot.ResourceFlavors, d.state.isFair,
+			&wholeOracle{d.preemptor, snapshot}, nil).Assign(logr.Discard(), nil)
+	} else {
+		e.assignment = flavorassigner.New(e.info, e.queue, snapshot.ResourceFlavors, d.state.isFair,
+			preemption.NewOracle(d.preemptor, snapshot), nil).Assign(logr.Discard(), nil)
+	}
+	if e.assignment.RepresentativeMode() == flavorassigner.Preempt {
+		e.targets = d.preemptor.GetTargets(logr.Discard(), *e.info, e.assignment, snapshot)
 	}
 }
 
 func (e *entry) isHopeful() bool {
-	return e.assignment.RepresentativeMode() == flavorassigner.Fit || len(e.targets) > 0
+	return e.isAwaiting || e.assignment.RepresentativeMode() == flavorassigner.Fit || len(e.targets) > 0
 }
 
 func (d *driver) cycle(ctx context.Context) (bool, error) {
@@ -204,6 +244,7 @@ func (d *driver) cycle(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	d.pass.charge(snapshot)
 	left := d.nominate(snapshot)
 	preempted := preemption.PreemptedWorkloads{}
 	hasChanged := false
@@ -211,7 +252,13 @@ func (d *driver) cycle(ctx context.Context) (bool, error) {
 	for len(left) > 0 && !(d.rules.isAnew && hasChanged) {
 		var e *entry
 		e, left = takeNext(left, d.state.isFair, d.rules)
+		if d.follower != nil {
+			if err := d.reconcile(snapshot, e); err != nil {
+				return false, err
+			}
+		}
 		outcome := d.process(snapshot, e, preempted)
+		d.noteEntry(e, outcome)
 		switch {
 		case outcome == starts || outcome == preempts && d.rules.isAnew:
 			started = append(started, e)
@@ -226,7 +273,10 @@ func (d *driver) cycle(ctx context.Context) (bool, error) {
 		case outcome == inadmissible && d.setAside(e):
 			hasChanged = true
 		default:
-			d.lines[e.info.ClusterQueue].add(e.info)
+			l := d.lines[e.info.ClusterQueue]
+			l.isShut = d.rules.freesLater
+			hasChanged = hasChanged || l.isShut
+			l.add(e.info)
 		}
 	}
 	for _, e := range left {
@@ -247,11 +297,11 @@ const (
 
 func (d *driver) process(snapshot *schdcache.Snapshot, e *entry, preempted preemption.PreemptedWorkloads) outcome {
 	mode := e.assignment.RepresentativeMode()
-	if mode == flavorassigner.NoFit {
+	if e.isAwaiting || mode == flavorassigner.NoFit {
 		return inadmissible
 	}
 	if mode == flavorassigner.Preempt && len(e.targets) == 0 {
-		if !preemption.CanAlwaysReclaim(e.queue) {
+		if !d.rules.keepsNothing && !preemption.CanAlwaysReclaim(e.queue) {
 			e.queue.AddUsage(workload.Usage{Quota: roomToReserve(e)})
 		}
 		return inadmissible
@@ -263,7 +313,7 @@ func (d *driver) process(snapshot *schdcache.Snapshot, e *entry, preempted preem
 	for _, target := range e.targets {
 		out = append(out, target.WorkloadInfo)
 	}
-	if preempted.HasAny(e.targets) || !fitsWithout(snapshot, e, out) {
+	if !e.isForced && (preempted.HasAny(e.targets) || !fitsWithout(snapshot, e, out)) {
 		e.info.LastAssignment = nil
 		return skipped
 	}
@@ -342,16 +392,38 @@ func (d *driver) setAside(e *entry) bool {
 }
 
 func (d *driver) carryOut(started []*entry, preempted preemption.PreemptedWorkloads) error {
-	log := logr.Discard()
 	for key, victim := range preempted {
-		if err := d.cache.DeleteWorkload(log, key); err != nil {
+		if err := d.cache.DeleteWorkload(logr.Discard(), key); err != nil {
 			return err
 		}
 		d.victims = append(d.victims, victim.Obj.Name)
 		if _, hasWaited := d.answers[victim.Obj.Name]; hasWaited {
 			d.answers[victim.Obj.Name] = answer{decision: "Stopped"}
 		}
+		if d.rules.freesLater {
+			d.pass.stopping = append(d.pass.stopping, victim)
+		}
 	}
+	if d.rules.freesLater {
+		d.pass.started = append(d.pass.started, started...)
+		return nil
+	}
+	if len(preempted) > 0 {
+		d.wakeAll()
+	}
+	return d.start(started)
+}
+
+// The room of those that are gone wakes everybody.
+func (d *driver) wakeAll() {
+	for _, l := range d.lines {
+		aside := l.aside
+		l.aside, l.isShut = nil, false
+		l.add(aside...)
+	}
+}
+
+func (d *driver) start(started []*entry) error {
 	for _, e := range started {
 		i := d.gangs[e.info.Obj.Name]
 		found := answer{decision: "Admit"}
@@ -362,15 +434,8 @@ func (d *driver) carryOut(started []*entry, preempted preemption.PreemptedWorklo
 		}
 		sort.Strings(found.flavors)
 		d.answers[e.info.Obj.Name] = found
-		if !d.cache.AddOrUpdateWorkload(log, kueueWorkload(d.state, d.state.waiting[i].startedAs(i, flavors), firstWaiting+i)) {
+		if !d.cache.AddOrUpdateWorkload(logr.Discard(), kueueWorkload(d.state, d.state.waiting[i].startedAs(i, flavors), firstWaiting+i)) {
 			return fmt.Errorf("workload %s was not taken", e.info.Obj.Name)
-		}
-	}
-	if len(preempted) > 0 { // the room of those wakes everybody
-		for _, l := range d.lines {
-			aside := l.aside
-			l.aside = nil
-			l.add(aside...)
 		}
 	}
 	return nil

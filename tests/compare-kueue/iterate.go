@@ -46,7 +46,7 @@ func fairest(left []*entry, rules rules) *entry {
 		if !e.queue.HasParent() {
 			continue
 		}
-		revert := e.queue.SimulateUsageAddition(e.usage())
+		revert := e.queue.SimulateUsageAddition(e.claim())
 		share := e.queue.DominantResourceShare()
 		for ancestor := range e.queue.PathParentToRoot() {
 			t.shares[branchKey{ancestor, e}] = share
@@ -78,7 +78,7 @@ func (t *tournament) isFairer(a, b *entry, cohort *schdcache.CohortSnapshot) boo
 		return a.level < b.level
 	}
 	mine, theirs := t.shares[branchKey{cohort, a}], t.shares[branchKey{cohort, b}]
-	if mineBorrows, theirsBorrows := mine.IsBorrowingOn(a.usage().Quota), theirs.IsBorrowingOn(b.usage().Quota); mineBorrows != theirsBorrows {
+	if mineBorrows, theirsBorrows := mine.IsBorrowingOn(a.claim().Quota), theirs.IsBorrowingOn(b.claim().Quota); mineBorrows != theirsBorrows {
 		return !mineBorrows
 	}
 	if order := schdcache.CompareDRS(mine, theirs); order != 0 {

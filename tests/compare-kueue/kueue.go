@@ -4,27 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	config "sigs.k8s.io/kueue/apis/config/v1beta2"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	schdcache "sigs.k8s.io/kueue/pkg/cache/scheduler"
-	"sigs.k8s.io/kueue/pkg/controller/core/indexer"
 	"sigs.k8s.io/kueue/pkg/resources"
-	"sigs.k8s.io/kueue/pkg/scheduler/flavorassigner"
-	"sigs.k8s.io/kueue/pkg/scheduler/preemption"
 	"sigs.k8s.io/kueue/pkg/workload"
 )
 
@@ -188,7 +180,8 @@ func unit(resource string) int64 {
 }
 
 // What Kueue would do with the waiting gang alone: its own cache, flavor assigner and preemption.
-func askKueue(s *state) (result map[string]answer, err error) {
+// The question is the same, should the answer be another one than Tallyman's.
+func askKueue(s *state) (result map[string]answer, asked *question, err error) {
 	defer func() {
 		// Release 0.17.0 dereferences the cohort of a queue that has none, with fair sharing.
 		if trouble := recover(); trouble != nil {
@@ -196,60 +189,21 @@ func askKueue(s *state) (result map[string]answer, err error) {
 		}
 	}()
 	ctx := ctrl.LoggerInto(context.Background(), logr.Discard())
-	log := logr.Discard()
-	scheme := runtime.NewScheme()
-	if err := kueue.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	client := fake.NewClientBuilder().WithScheme(scheme).
-		WithIndex(&kueue.LocalQueue{}, indexer.QueueClusterQueueKey, indexer.IndexQueueClusterQueue).
-		WithIndex(&kueue.Workload{}, indexer.WorkloadClusterQueueKey, indexer.IndexWorkloadClusterQueue).Build()
-	cache := schdcache.New(client, schdcache.WithFairSharing(s.isFair))
-	if err := fillCache(ctx, s, cache); err != nil {
-		return nil, err
-	}
-	snapshot, err := cache.Snapshot(ctx)
+	d, err := newDriver(ctx, s, rules{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	snapshot, err := d.cache.Snapshot(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	info := workload.NewInfo(kueueWorkload(s, s.waiting[0], firstWaiting))
 	info.ClusterQueue = kueue.ClusterQueueReference(s.waiting[0].queue)
 	queue := snapshot.ClusterQueue(info.ClusterQueue)
 	if queue == nil {
-		return nil, fmt.Errorf("queue %s is not active", s.waiting[0].queue)
+		return nil, nil, fmt.Errorf("queue %s is not active", s.waiting[0].queue)
 	}
-	var fair *config.FairSharing
-	if s.isFair {
-		fair = &config.FairSharing{PreemptionStrategies: fairStrategies}
-	}
-	preemptor := preemption.New(client, workload.Ordering{}, &record.FakeRecorder{}, fair, false, clock.RealClock{}, nil, nil, nil)
-	assigner := flavorassigner.New(info, queue, snapshot.ResourceFlavors, s.isFair, preemption.NewOracle(preemptor, snapshot), nil)
-	return map[string]answer{s.waiting[0].name: decide(log, info, assigner, preemptor, snapshot)}, nil
-}
-
-func decide(log logr.Logger, info *workload.Info, assigner *flavorassigner.FlavorAssigner, preemptor *preemption.Preemptor,
-	snapshot *schdcache.Snapshot) answer {
-	assignment := assigner.Assign(log, nil)
-	result := answer{decision: "Wait", why: assignment.RepresentativeMode().String() + " " + assignment.Message()}
-	for name, flavor := range assignment.PodSets[0].Flavors {
-		result.flavors = append(result.flavors, fmt.Sprintf("%s=%s", name, flavor.Name))
-	}
-	sort.Strings(result.flavors)
-	switch assignment.RepresentativeMode() {
-	case flavorassigner.Fit:
-		result.decision = "Admit"
-	case flavorassigner.Preempt:
-		for _, target := range preemptor.GetTargets(log, *info, assignment, snapshot) {
-			result.victims = append(result.victims, target.WorkloadInfo.Obj.Name)
-			result.why += " " + target.Reason
-		}
-		sort.Strings(result.victims)
-		if len(result.victims) > 0 {
-			result.decision = "Preempt"
-		}
-	}
-	if result.decision == "Wait" {
-		result.flavors = nil
-	}
-	return result
+	e := d.judge(snapshot, info)
+	asked = &question{driver: d, snapshot: snapshot, queue: queue, info: info, kueue: e}
+	return map[string]answer{s.waiting[0].name: e.answer()}, asked, nil
 }

@@ -190,11 +190,11 @@ func (s *state) hasLargeGang(q *queue) bool {
 	return false
 }
 
-const crowdEvery = 3 // one state in so many is a crowd, if nobody preempts in it
+const crowdEvery = 3 // one state in so many is a crowd
 
 const firstWaiting = 1000 // the number in the uid of the first gang that waits
 
-func randomState(seed int64, areCrowdsPreempting bool) *state {
+func randomState(seed int64) *state {
 	r := rand.New(rand.NewSource(seed))
 	s := &state{seed: seed, isFair: r.Intn(2) == 0, isOverfull: r.Intn(4) == 0, isOrder: r.Intn(3) == 0}
 	s.isOverfull = s.isOverfull && !s.isOrder
@@ -218,7 +218,7 @@ func randomState(seed int64, areCrowdsPreempting bool) *state {
 	if s.isOrder {
 		s.makeOrderOnly()
 	}
-	if seed%crowdEvery == 0 && (s.isOrder || areCrowdsPreempting) {
+	if seed%crowdEvery == 0 {
 		s.makeCrowd(r, minutes[50:], resources)
 		return s
 	}
