@@ -193,6 +193,25 @@ static void rule_taints_the_devices_that_it_selects(void **state)
     expect_state(s, "a", "Admitted");
 }
 
+/* Of several rules that taint a device the first by name is told, in whatever order they came; one
+ * with effect None doesn't count. */
+static void first_rule_by_name_is_told(void **state)
+{
+    struct scenario *s = *state;
+    const char *names[] = {"m", "b", "a", "z"};
+    given_cluster(s);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char json[300];
+        snprintf(json, sizeof(json),
+                 "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"deviceSelector\":{\"pool\":\"n2\","
+                 "\"device\":\"g1\"},\"taint\":{\"key\":\"key-%s\",\"effect\":\"%s\"}}}",
+                 names[i], names[i], *names[i] == 'a' ? "None" : "NoSchedule");
+        given_json(s, KIND_DEVICE_TAINT_RULE, json);
+    }
+    given_job(s, "gang", "q", "pods=4 template=one");
+    expect_message(s, "gang", "device gpu.example.com/n2/g1 (taint key-b)");
+}
+
 /* A rule's status tells how far an eviction has come; that wakes nobody. */
 static void status_of_a_rule_wakes_nobody(void **state)
 {
@@ -258,6 +277,7 @@ int main(void)
         scenario_test(toleration_for_a_time_is_none_at_the_start),
         scenario_test(effect_none_says_nothing),
         scenario_test(rule_taints_the_devices_that_it_selects),
+        scenario_test(first_rule_by_name_is_told),
         scenario_test(status_of_a_rule_wakes_nobody),
         scenario_test(taints_are_found_again_after_a_restart),
         scenario_test(urgent_gang_stops_others_where_devices_are_tainted),
