@@ -66,7 +66,7 @@ class Attack:
         self.cluster.wait_for(lambda: self.ask("GET", self.path("jobs"))[0] == 200, 10,
                               "the role edit in effect")
         self.since = cluster.audit_position()
-        self.began, self.cpu_before = time.monotonic(), self.controller.cpu_seconds()
+        self.count_anew()
 
     def _account(self):
         kubectl, where = self.cluster.kubectl, ("-n", self.namespace)
@@ -140,7 +140,8 @@ class Attack:
                   in self.parked and pod["status"].get("phase") not in ("Succeeded", "Failed")]
         assert not active, f"pods of Jobs that wait: {active[:5]}"
         # Whose record was taken off is stopped and queues again; its room may go to the next.
-        running = [name for name in ("runner", "beyond") if not jobs[name]["spec"].get("suspend")]
+        running = [name for name in ("runner", "beyond")
+                   if name in jobs and not jobs[name]["spec"].get("suspend")]
         assert running == ["runner"] or (not self.has_policies and len(running) <= 1), running
         of_open = {"runner": "1", "beyond": "1500m"}[running[0]] if running else "0"
         for queue, resource, amount in (("full", "cpu", "1"), ("full", DRIVER, "2"),
@@ -177,16 +178,16 @@ class Attack:
         for where, data in self._words_of_ours():
             for text in _strings(data):
                 assert SECRET not in text, f"{where} names the neighbour: {text}"
-                assert not _bad_characters(text), f"{where}: {text!r}"
+                assert not bad_characters(text), f"{where}: {text!r}"
                 assert len(text.encode()) <= 4096, f"{where} has a text of {len(text)} characters"
         log = self.controller.log.read_bytes()
         for line in log.split(b"\n"):
             assert len(line) < 16384, f"the log has a line of {len(line)} bytes"
             text = line.decode()  # not UTF-8: an error
-            assert not _bad_characters(text), f"the log: {text[:500]!r}"
+            assert not bad_characters(text), f"the log: {text[:500]!r}"
             assert not text.startswith(("level=info msg=owned", "owned")), text[:200]
         metrics = self.controller.http("/metrics")[1]
-        assert "tallyman_owned" not in metrics and not _bad_characters(metrics.replace("\n", ""))
+        assert "tallyman_owned" not in metrics and not bad_characters(metrics.replace("\n", ""))
         for line in metrics.splitlines():
             if line and not line.startswith("#"):
                 float(line.rpartition(" ")[2])
@@ -200,7 +201,7 @@ class Attack:
                  "--kubeconfig", str(kubeconfig)], capture_output=True, timeout=30, check=False)
             text = (done.stdout + done.stderr).decode()
             assert done.returncode in (0, 1, 4) and name in text, f"{name}: {done}"
-            assert not _bad_characters(text.replace("\n", "")), f"{name}: {text!r}"
+            assert not bad_characters(text.replace("\n", "")), f"{name}: {text!r}"
             assert SECRET not in text, f"{name}: {text}"
 
     def _writes(self, since):
@@ -214,9 +215,23 @@ class Attack:
                 found[name] = found.get(name, 0) + 1
         return found
 
+    def check_honest(self):
+        """The neighbour's next Job starts as ever, and what it had is free again."""
+        name = f"{SECRET}-honest"
+        self.neighbours.create(manifests.job(name, self.victim, pods=2, cpu="500m", queue="closed"))
+        self.neighbours.wait_ready(name, 2)
+        self.neighbours.delete(name)
+        self.gangs.wait_used("closed", "cpu", "0")
+
+    def count_anew(self):
+        """The controller is another process now."""
+        self.began, self.cpu_before = time.monotonic(), self.controller.cpu_seconds()
+
     def finish(self):
-        """After the last case: all undone, then at rest, at little cost."""
+        """After the last case: all undone, the controller at work for others, then at rest, at little
+        cost."""
         self.wait_parked()
+        self.check_honest()
         spent = time.monotonic() - self.began
         share = (self.controller.cpu_seconds() - self.cpu_before) / spent
         total = self._writes(self.since)
@@ -257,9 +272,9 @@ def _strings(data):
             yield from _strings(value)
 
 
-def _bad_characters(text):
+def bad_characters(text):
     """Controls, and formats such as the bidi overrides: what a terminal or a log reader obeys."""
     return [hex(ord(char)) for char in text if unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp")]
 
 
-__all__ = ["ApiError", "Attack", "SECRET"]
+__all__ = ["ApiError", "Attack", "SECRET", "bad_characters"]

@@ -19,8 +19,8 @@ STATUS_PATCH = "application/merge-patch+json"
 class Growing:
     """A node, a queue with the check, and an autoscaler's pencil."""
 
-    def __init__(self, context, has_crd=True, **spec):
-        self.cluster = context.own_cluster(nodes=1, devices=0)
+    def __init__(self, context, has_crd=True, is_audited=False, **spec):
+        self.cluster = context.own_cluster(nodes=1, devices=0, is_audited=is_audited)
         if has_crd:
             self.serve_requests()
         self.namespace = context.namespace_in(self.cluster)
