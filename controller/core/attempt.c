@@ -280,3 +280,22 @@ struct verdict attempt_check_flavors(struct attempt *attempt, struct set_attempt
     }
     return attempt_check_level(attempt, set);
 }
+
+uint32_t attempt_flavors_of(const struct attempt *attempt, const struct set_attempt *set,
+                            uint32_t g)
+{
+    return attempt->object->spec.resource_groups.items[set->groups[g]].flavors.count;
+}
+
+uint32_t attempt_combination(const struct attempt *attempt)
+{
+    uint64_t number = 0;
+    for (uint32_t s = 0; s < attempt->set_count; s++) {
+        const struct set_attempt *set = &attempt->sets[s];
+        for (uint32_t g = 0; g < set->group_count; g++) {
+            number = number * attempt_flavors_of(attempt, set, g) + set->choice[g];
+            number = number < UINT32_MAX ? number : UINT32_MAX;
+        }
+    }
+    return (uint32_t)number;
+}

@@ -89,6 +89,15 @@ void attempt_choose_least(struct attempt *attempt);
 void attempt_shrink_counts(struct attempt *attempt, const int64_t *placed);
 /* Whether there is room for all sets on the chosen flavors; their counts shrink to it. */
 struct verdict attempt_check_fit(struct attempt *attempt, struct evaluation *evaluation);
+/* The quota is short for that reason, and no quota would help: room could never be enough for the
+ * sets on that choice of flavors. The evaluation says so then. */
+bool attempt_waits_in_vain(struct attempt *attempt, uint32_t choice, enum reason quota,
+                           struct evaluation *evaluation);
+/* How many flavors there are to choose from for that group. */
+uint32_t attempt_flavors_of(const struct attempt *attempt, const struct set_attempt *set,
+                            uint32_t g);
+/* The number of what is chosen now; of those beyond, which nobody asks for, UINT32_MAX. */
+uint32_t attempt_combination(const struct attempt *attempt);
 /* What is to be reserved, and where the pods of each set go. */
 void attempt_fill(struct attempt *attempt, struct evaluation *evaluation);
 /* Several sets: the sentence tells which one is meant. */

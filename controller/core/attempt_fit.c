@@ -1,5 +1,6 @@
 /* attempt_fit.c - whether there is room for all pod sets on the flavors that are chosen. */
 #include "attempt.h"
+#include "booking.h"
 #include "stopping.h"
 
 static struct fit_wants wants_of(struct attempt *attempt)
@@ -103,4 +104,48 @@ struct verdict attempt_check_fit(struct attempt *attempt, struct evaluation *eva
     return attempt->shape->size.is_partial_allowed
                ? attempt_check_quota(attempt, &evaluation->level)
                : verdict_say(REASON_NONE, 0, STR_NONE);
+}
+
+/* Whether it could ever start on what is chosen; a "yes" is kept with the shape until Nodes,
+ * devices or flavors change, since it is asked again and again for quota alone. */
+static bool could_ever(struct attempt *attempt, uint32_t choice)
+{
+    struct core *core = attempt->core;
+    struct shape *shape = attempt->shape;
+    uint64_t supply = core->object_changed_at + core->device_changes;
+    bool is_known = shape->could_start_at == supply && choice < 64;
+    if (is_known && (shape->could_start_on >> choice & 1) != 0) {
+        return true;
+    }
+    struct fit_wants wants = wants_of(attempt);
+    bool could = fit_could_ever(core, &wants);
+    bool names_claims = false; /* what these hold matters, too */
+    for (uint32_t s = 0; s < attempt->set_count; s++) {
+        names_claims = names_claims || attempt->sets[s].set->claim_count > 0;
+    }
+    if (could && !names_claims && choice < 64) {
+        shape->could_start_on = (is_known ? shape->could_start_on : 0) | UINT64_C(1) << choice;
+        shape->could_start_at = supply;
+    }
+    return could;
+}
+
+bool attempt_waits_in_vain(struct attempt *attempt, uint32_t choice, enum reason quota,
+                           struct evaluation *evaluation)
+{
+    bool is_known = attempt->core->is_brief || quota == REASON_NEVER_FITS;
+    if (is_known || !shape_is_physical(attempt->shape) || could_ever(attempt, choice)) {
+        return false;
+    }
+    struct evaluation of_room = {.has_fit = false};
+    uint32_t short_set = attempt->short_set;
+    of_room.verdict = attempt_check_fit(attempt, &of_room);
+    if (!verdict_is_passed_over(&of_room.verdict)) {
+        attempt->short_set = short_set;
+        return false;
+    }
+    evaluation->has_fit = true;
+    evaluation->fit = of_room.fit;
+    evaluation->verdict = of_room.verdict;
+    return true;
 }

@@ -52,7 +52,13 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
     if (verdict.reason == REASON_NONE && check_is_asked(attempt->shape)) {
         return check_obstacle(attempt->core, attempt->shape->queue, &attempt->core->scratch);
     }
-    if (verdict.reason != REASON_NONE || str_eq_c(attempt->object->spec.fit, "Quota")) {
+    if (verdict.reason != REASON_NONE) {
+        return attempt_waits_in_vain(attempt, attempt_combination(attempt), verdict.reason,
+                                     evaluation)
+                   ? evaluation->verdict
+                   : verdict;
+    }
+    if (str_eq_c(attempt->object->spec.fit, "Quota")) {
         return verdict;
     }
     return attempt_check_fit(attempt, evaluation);
@@ -200,26 +206,6 @@ static bool ends_search(const struct attempt *attempt, const struct evaluation *
     return is_whole && (evaluation->level == 0 || stops_at_borrowing(attempt->object));
 }
 
-static uint32_t flavors_of_group(const struct attempt *attempt, const struct set_attempt *set,
-                                 uint32_t g)
-{
-    return attempt->object->spec.resource_groups.items[set->groups[g]].flavors.count;
-}
-
-/* The number of what is chosen now; of those beyond, which nobody asks for, UINT32_MAX. */
-static uint32_t combination_of(const struct attempt *attempt)
-{
-    uint64_t number = 0;
-    for (uint32_t s = 0; s < attempt->set_count; s++) {
-        const struct set_attempt *set = &attempt->sets[s];
-        for (uint32_t g = 0; g < set->group_count; g++) {
-            number = number * flavors_of_group(attempt, set, g) + set->choice[g];
-            number = number < UINT32_MAX ? number : UINT32_MAX;
-        }
-    }
-    return (uint32_t)number;
-}
-
 /* The combination can't be had before there is so much of that. */
 static void note_shortage(struct attempt *attempt, const struct verdict *verdict,
                           struct evaluation *evaluation, uint32_t *capacity)
@@ -249,7 +235,7 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
         if (verdict.reason == REASON_NONE) {
             if (!has_fit || is_better(attempt, &evaluation, ret_evaluation)) {
                 *ret_evaluation = evaluation;
-                ret_evaluation->combination = combination_of(attempt);
+                ret_evaluation->combination = attempt_combination(attempt);
                 has_fit = true;
             }
             if (ends_search(attempt, &evaluation)) {
@@ -422,7 +408,7 @@ uint32_t evaluate_combination_count(struct core *core, struct shape *shape)
     uint32_t count = 1;
     for (uint32_t s = 0; s < attempt.set_count; s++) {
         for (uint32_t g = 0; g < attempt.sets[s].group_count && count < COMBINATIONS_MAX; g++) {
-            count *= flavors_of_group(&attempt, &attempt.sets[s], g);
+            count *= attempt_flavors_of(&attempt, &attempt.sets[s], g);
         }
     }
     return count < COMBINATIONS_MAX ? count : COMBINATIONS_MAX;
@@ -438,7 +424,7 @@ bool attempt_choose(struct core *core, struct shape *shape, uint32_t combination
     for (uint32_t s = ret_attempt->set_count; s > 0; s--) {
         struct set_attempt *set = &ret_attempt->sets[s - 1];
         for (uint32_t g = set->group_count; g > 0; g--) {
-            uint32_t flavors = flavors_of_group(ret_attempt, set, g - 1);
+            uint32_t flavors = attempt_flavors_of(ret_attempt, set, g - 1);
             set->choice[g - 1] = combination % flavors;
             combination /= flavors;
         }

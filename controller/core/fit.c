@@ -353,6 +353,14 @@ static bool is_searched(struct core *core, const struct pod_set *set)
     return is_special;
 }
 
+/* Devices that are there and don't count could make another answer of it. */
+static bool depends_on_pools(const struct pod_demand *demand, const struct fit_result *result)
+{
+    bool wants_devices = demand->set->device_count + demand->set->claim_count > 0;
+    return result->is_class || str_is_set(result->health.resource) ||
+           (result->ever.is_too_many && wants_devices);
+}
+
 /* Fills the numbers behind a "no", with the promises in the plan and the candidate out of it. */
 void fit_explain(struct core *core, const struct pod_demand *demand, int64_t count,
                  struct fit_result *result)
@@ -380,8 +388,8 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
     }
     result->is_never_together =
         result->excluded[EXCLUDED_FULL] > 0 && !fit_could_hold_one(core, demand);
-    result->is_too_many = fit_most_ever(core, demand, count) < count;
-    if (result->is_class || str_is_set(result->health.resource)) {
+    fit_find_ever(core, demand, count, &result->ever);
+    if (depends_on_pools(demand, result)) {
         result->pool_trouble = pools_trouble(core, &core->scratch);
     }
     if (core->wants_places) {

@@ -69,6 +69,17 @@ struct fit_health {
     bool is_short_anyway; /* something would be short even then */
 };
 
+/* How many pods there would be room for if nothing else ran and all were healthy. */
+struct fit_ever {
+    bool is_too_many; /* fewer than are asked for; the rest is valid then */
+    bool is_one_node; /* they share a claim, and so a node */
+    int64_t pods;
+    int64_t count;       /* that are asked for */
+    struct str resource; /* of which all nodes together have too little; absent: of none */
+    int64_t asked;
+    int64_t capacity;
+};
+
 struct fit_result {
     bool is_fit;        /* every set has found places for at least min_count of its pods */
     uint32_t short_set; /* the set that hasn't; what follows is of it */
@@ -83,16 +94,16 @@ struct fit_result {
     struct node_state **sick_nodes; /* in the scratch arena; out for their health alone, by name */
     uint32_t sick_count;
     struct fit_health health;
-    struct str short_of;      /* the resource or class that ran short in all, absent: none did */
-    int64_t asked;            /* of it, for all pods */
-    int64_t free;             /* of it, over the nodes that aren't excluded */
-    int64_t capacity;         /* of it, in all, used or not */
-    bool is_class;            /* short_of is a device class */
-    bool is_beside_promises;  /* pods on their way were reckoned with */
-    struct str pool_trouble;  /* in the scratch arena; devices that are there and don't count */
-    bool is_too_large;        /* one pod is larger than any node that isn't excluded */
-    struct str too_large_of;  /* then: the key of the named claim that is; absent: the pod */
-    bool is_too_many;         /* more pods than all nodes could hold, were they empty and healthy */
+    struct str short_of;     /* the resource or class that ran short in all, absent: none did */
+    int64_t asked;           /* of it, for all pods */
+    int64_t free;            /* of it, over the nodes that aren't excluded */
+    int64_t capacity;        /* of it, in all, used or not */
+    bool is_class;           /* short_of is a device class */
+    bool is_beside_promises; /* pods on their way were reckoned with */
+    struct str pool_trouble; /* in the scratch arena; devices that are there and don't count */
+    bool is_too_large;       /* one pod is larger than any node that isn't excluded */
+    struct str too_large_of; /* then: the key of the named claim that is; absent: the pod */
+    struct fit_ever ever;
     bool is_never_together;   /* no node has all that one pod needs, were it empty and healthy */
     bool is_promised;         /* it could fit, but for pods on their way to places of their own */
     bool is_claim_ill;        /* that one has a device that would evict its pods */
@@ -153,8 +164,20 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
 /* Fills node after node with such pods, in the plan; how many found a place, at most `want`. */
 int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t want);
 
-/* fit_ever.c: how many such pods could run at once if nothing else did, at most `want`. */
+/* -- fit_ever.c: could they run at once if nothing else did ------------------------------------ */
+
+/* How many such pods, at most `want`; on one node alone. Upper bounds. */
 int64_t fit_most_ever(struct core *core, const struct pod_demand *demand, int64_t want);
+int64_t node_places_ever(struct core *core, const struct pod_demand *demand,
+                         struct node_state *node);
+/* The same with the numbers behind a "no". */
+void fit_find_ever(struct core *core, const struct pod_demand *demand, int64_t count,
+                   struct fit_ever *ret_ever);
+/* In some one domain of the level that is asked for. */
+bool fit_domain_is_ever_enough(struct core *core, const struct topology_ask *topology,
+                               const struct pod_demand *demand, int64_t count);
+/* min_count of each set by itself, in one domain where that is required. */
+bool fit_could_ever(struct core *core, const struct fit_wants *wants);
 
 /* Whether some node has all that one pod needs, were it empty. One that isn't ready, is cordoned or
  * out for its health counts: it comes back as it was. */
@@ -224,6 +247,10 @@ const struct taint *node_untolerated(const struct pod_demand *demand,
                                      const struct node_state *node);
 /* Of one that is out for its health: nothing else keeps such pods off it. */
 bool node_is_only_sick(const struct pod_demand *demand, const struct node_state *node);
+/* Claims that have their devices already say which nodes can reach them. */
+bool node_reaches_claims(const struct pod_demand *demand, const struct node_state *node);
+/* By its labels and the taints that don't come and go. */
+bool node_is_eligible(const struct pod_demand *demand, const struct node_state *node);
 /* Nothing but its health or a cordon keeps such pods off it. */
 bool node_is_only_away(const struct pod_demand *demand, const struct node_state *node);
 /* health.c: EXCLUDED_UNHEALTHY or EXCLUDED_QUARANTINE by the demand's flavors, or EXCLUDED_COUNT.

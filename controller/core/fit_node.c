@@ -64,8 +64,7 @@ static bool is_selected(const struct pod_demand *demand, const struct node_state
             node_selector_matches(node_affinity->required, labels, node->name));
 }
 
-/* Claims that have their devices already say which nodes can reach them. */
-static bool reaches_claims(const struct pod_demand *demand, const struct node_state *node)
+bool node_reaches_claims(const struct pod_demand *demand, const struct node_state *node)
 {
     for (uint32_t i = 0; i < demand->set->claim_count; i++) {
         const struct claim_state *claim = demand->set->claims[i].claim;
@@ -97,15 +96,19 @@ enum exclusion node_exclusion(const struct core *core, const struct pod_demand *
     if (health != EXCLUDED_COUNT) {
         return health;
     }
-    return reaches_claims(demand, node) ? EXCLUDED_COUNT : EXCLUDED_CLAIM;
+    return node_reaches_claims(demand, node) ? EXCLUDED_COUNT : EXCLUDED_CLAIM;
+}
+
+bool node_is_eligible(const struct pod_demand *demand, const struct node_state *node)
+{
+    const struct taint *taint = node_untolerated(demand, node);
+    bool is_kept_off = taint != NULL && !str_starts_with(taint->key, STR("node.kubernetes.io/"));
+    return !is_kept_off && has_flavor_labels(demand, node) && is_selected(demand, node);
 }
 
 bool node_is_only_away(const struct pod_demand *demand, const struct node_state *node)
 {
-    const struct taint *taint = node_untolerated(demand, node);
-    bool is_kept_off = taint != NULL && !str_starts_with(taint->key, STR("node.kubernetes.io/"));
-    return !is_kept_off && has_flavor_labels(demand, node) && is_selected(demand, node) &&
-           reaches_claims(demand, node);
+    return node_is_eligible(demand, node) && node_reaches_claims(demand, node);
 }
 
 bool node_is_only_sick(const struct pod_demand *demand, const struct node_state *node)
@@ -435,7 +438,7 @@ bool fit_could_hold_one(struct core *core, const struct pod_demand *demand)
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
         const struct pod_set *set = pod_set_on(demand->set, node);
-        bool holds = node->object != NULL && node_is_only_away(demand, node) &&
+        bool holds = node->object != NULL && node_is_eligible(demand, node) &&
                      !extended_is_refused(demand->set, node);
         for (uint32_t i = 0; i < set->per_pod.count && holds; i++) {
             holds = vector_get(&node->capacity, set->per_pod.items[i].resource) >=

@@ -389,6 +389,7 @@ void fit_explain_topology(struct core *core, const struct fit_wants *wants,
     }
     shortage->level = wants->topology.levels.items[search.level];
     count_domains(&search, shortage);
+    shortage->is_never = shortage->is_never && !fit_could_ever(core, wants); /* what is away */
     uint32_t emptiest = find_emptiest(&search, shortage->is_never);
     if (emptiest == TOPOLOGY_NONE) {
         return;

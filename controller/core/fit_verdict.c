@@ -67,6 +67,49 @@ static struct verdict never_together(struct core *core, const struct pod_set *se
                             STR_ARG(nodes_text(&core->scratch, fit))));
 }
 
+/* More pods than all nodes could hold, were they empty and healthy; whatever ends, it can't start.
+ */
+static bool is_too_many(const struct fit_result *fit)
+{
+    return fit->ever.is_too_many && fit->nodes_total > 0 && !str_is_set(fit->pool_trouble);
+}
+
+/* Why there is room for so few. */
+static struct str crowded_text(const struct pod_set *set, const struct fit_ever *ever)
+{
+    if (ever->is_one_node) {
+        return STR(" on one node, which they need because they share a ResourceClaim");
+    }
+    if (pod_set_keeps_apart(set)) {
+        return STR(", one on each because of their anti-affinity");
+    }
+    return pod_set_is_one_a_node(set) ? STR(", one on each because of their host ports") : STR_NONE;
+}
+
+static struct verdict too_many(struct core *core, const struct pod_set *set,
+                               const struct fit_result *fit)
+{
+    struct arena *arena = &core->scratch;
+    const struct fit_ever *ever = &fit->ever;
+    if (!str_is_set(ever->resource)) {
+        return say(
+            REASON_NEVER_FITS,
+            arena_format(arena,
+                         "the nodes that it may use have room for %lld of its %lld pods" STR_FMT
+                         ", even when they are empty (" STR_FMT ")",
+                         (long long)ever->pods, (long long)ever->count,
+                         STR_ARG(crowded_text(set, ever)), STR_ARG(nodes_text(arena, fit))));
+    }
+    return say(REASON_NEVER_FITS,
+               arena_format(arena,
+                            "needs " STR_FMT " " STR_FMT " at once, and all nodes that it may use "
+                            "have " STR_FMT " together, used or not (" STR_FMT ")",
+                            STR_ARG(resource_amount_format(arena, ever->resource, ever->asked)),
+                            STR_ARG(ever->resource),
+                            STR_ARG(resource_amount_format(arena, ever->resource, ever->capacity)),
+                            STR_ARG(nodes_text(arena, fit))));
+}
+
 static struct verdict short_of(struct core *core, const struct fit_result *fit)
 {
     struct arena *arena = &core->scratch;
@@ -126,6 +169,34 @@ static const char *together_text(const struct pod_set *set)
                                  : "the nodes together";
 }
 
+/* Which pod is placed first, and where, decides for how many the devices are enough. */
+static struct verdict uneven(struct core *core, const struct pod_set *set,
+                             const struct fit_result *fit)
+{
+    struct arena *arena = &core->scratch;
+    struct str nodes = nodes_text(arena, fit);
+    long long pods = (long long)set->size.min_count;
+    if (pods == 1) {
+        return say(
+            REASON_NODE_SHAPE,
+            arena_format(arena,
+                         "no node is sure to have room for its pod and the devices too: some "
+                         "devices are seen from several nodes and not from all (" STR_FMT ")",
+                         STR_ARG(nodes)));
+    }
+    struct str sure = fit->asked_placed == 0 ? arena_format(arena, "none of its %lld pods is", pods)
+                                             : arena_format(arena, "only %lld of its %lld pods %s",
+                                                            (long long)fit->asked_placed, pods,
+                                                            fit->asked_placed == 1 ? "is" : "are");
+    return say(REASON_NODE_SHAPE,
+               arena_format(arena,
+                            STR_FMT
+                            " sure to find devices: some are seen from several nodes and "
+                            "not from all, so that a pod may take what only pods elsewhere could "
+                            "use; a nodeSelector would settle it (" STR_FMT ")",
+                            STR_ARG(sure), STR_ARG(nodes)));
+}
+
 /* Enough in all, and not together. */
 static struct verdict misshapen(struct core *core, const struct pod_set *set,
                                 const struct fit_result *fit)
@@ -140,15 +211,7 @@ static struct verdict misshapen(struct core *core, const struct pod_set *set,
                                 STR_ARG(ask_names(core, set)), STR_ARG(nodes_text(arena, fit))));
     }
     if (!str_is_set(fit->apart) && fit->is_uneven) {
-        return say(
-            REASON_NODE_SHAPE,
-            arena_format(arena,
-                         "of %lld pods %lld are sure to find their devices: some devices are "
-                         "seen from several nodes and not from all, so that a pod may take "
-                         "what only pods elsewhere could use; a nodeSelector would settle it "
-                         "(" STR_FMT ")",
-                         (long long)set->size.min_count, (long long)fit->asked_placed,
-                         STR_ARG(nodes_text(arena, fit))));
+        return uneven(core, set, fit);
     }
     if (!str_is_set(fit->apart)) {
         return say(REASON_NODE_SHAPE,
@@ -216,32 +279,45 @@ static struct verdict together_verdict(struct core *core, const struct pod_set *
 static bool has_nodes_away(const struct fit_result *fit)
 {
     return fit->excluded[EXCLUDED_NOT_READY] + fit->excluded[EXCLUDED_CORDONED] +
-               fit->excluded[EXCLUDED_UNHEALTHY] + fit->excluded[EXCLUDED_QUARANTINE] >
+               fit->excluded[EXCLUDED_UNHEALTHY] + fit->excluded[EXCLUDED_QUARANTINE] +
+               fit->excluded[EXCLUDED_CLAIM] >
            0;
+}
+
+static struct verdict no_node(struct core *core, const struct fit_result *fit)
+{
+    bool is_choice =
+        fit->sick_count == 0 && fit->excluded[EXCLUDED_CORDONED] == 0 && fit->ever.pods == 0;
+    return say(is_choice ? REASON_NO_MATCHING_FLAVOR : REASON_NODES_FULL,
+               arena_format(&core->scratch, "no node can take its pods (" STR_FMT ")",
+                            STR_ARG(nodes_text(&core->scratch, fit))));
+}
+
+/* One pod of it, or what all pods share, is larger than any node. */
+static bool is_one_too_large(const struct fit_result *fit)
+{
+    bool may_come_back = has_nodes_away(fit) && !fit->is_never_together;
+    return fit->is_too_large && !may_come_back;
 }
 
 /* Nobody's pods on their way are in the way: it is something else. */
 static struct verdict lacking_verdict(struct core *core, const struct pod_set *set,
                                       const struct fit_result *fit)
 {
-    struct arena *arena = &core->scratch;
-    if (str_is_set(fit->health.resource) && !fit->health.is_short_anyway) {
+    bool is_never = is_too_many(fit) && fit->ever.pods > 0;
+    if (str_is_set(fit->health.resource) && !fit->health.is_short_anyway && !is_never) {
         return unhealthy(core, fit);
     }
-    if (fit->excluded[EXCLUDED_FULL] == 0) {
-        bool is_choice = fit->sick_count == 0 && fit->excluded[EXCLUDED_CORDONED] == 0;
-        return say(is_choice ? REASON_NO_MATCHING_FLAVOR : REASON_NODES_FULL,
-                   arena_format(arena, "no node can take its pods (" STR_FMT ")",
-                                STR_ARG(nodes_text(arena, fit))));
+    if (fit->excluded[EXCLUDED_FULL] == 0 && !is_never) {
+        return no_node(core, fit);
     }
-    bool may_come_back = has_nodes_away(fit) && !fit->is_never_together;
-    if (fit->is_too_large && !may_come_back && !str_is_set(fit->pool_trouble)) {
-        return too_large(core, set, fit);
+    if (str_is_set(fit->pool_trouble)) {
+        return together_verdict(core, set, fit);
     }
-    if (fit->is_never_together && !str_is_set(fit->pool_trouble)) {
-        return never_together(core, set, fit);
-    }
-    return together_verdict(core, set, fit);
+    return is_one_too_large(fit)    ? too_large(core, set, fit)
+           : fit->is_never_together ? never_together(core, set, fit)
+           : is_never               ? too_many(core, set, fit)
+                                    : together_verdict(core, set, fit);
 }
 
 static struct verdict nearest_verdict(struct core *core, const struct pod_set *set,
@@ -284,6 +360,6 @@ struct verdict fit_verdict(struct core *core, const struct fit_wants *wants,
 {
     struct verdict verdict = judge_fit(core, wants->items[fit->short_set].demand.set, fit);
     verdict.waits_for |= fit->is_beside_promises ? WAIT_PROMISES : 0;
-    verdict.is_never = fit->is_too_many && fit->nodes_total > 0 && !str_is_set(fit->pool_trouble);
+    verdict.is_never = is_too_many(fit);
     return verdict;
 }

@@ -66,6 +66,7 @@ static void reach_free(struct core *core, struct reach *reach)
 
 void reaches_forget(struct core *core)
 {
+    core->object_changed_at = ++core->node_changes;
     struct reach *reach;
     struct reach *next;
     HASH_ITER (hh, core->reaches, reach, next) {
@@ -78,6 +79,7 @@ void reaches_forget(struct core *core)
 
 void reaches_forget_profile(struct core *core, const struct device_profile *profile)
 {
+    core->object_changed_at = ++core->node_changes;
     topology_rooms_forget(core);
     struct reach *reach;
     struct reach *next;

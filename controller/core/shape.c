@@ -434,5 +434,6 @@ void shape_resolve(struct core *core, struct shape *shape)
     for (uint32_t s = 0; s < shape->set_count; s++) {
         pod_set_resolve(core, &shape->sets[s]);
     }
+    shape->could_start_on = 0;
     shape->is_resolved = true;
 }

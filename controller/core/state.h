@@ -196,6 +196,8 @@ struct shape {
     bool is_beyond_help;      /* it wouldn't fit even if every gang had ended; see booking.h */
     bool is_help_unsure;      /* it has been judged since: that may have changed */
     bool is_help_asked;       /* since it was judged last */
+    uint64_t could_start_on;  /* choices of flavors on which it isn't too large for all nodes */
+    uint64_t could_start_at;  /* the state of supply that this is of */
     bool is_woken_by_cell;    /* only because quota came free: others may have it by now */
     struct verdict verdict;   /* of the last evaluation; waits_for tells what wakes it */
     struct evidence evidence; /* of the last evaluation */

@@ -23,20 +23,29 @@ static int64_t devices_for(struct core *core, const struct device_demand *demand
     return free < 0 ? 0 : free / demand->count; /* a selector fails: nothing goes there */
 }
 
-/* Such pods that the node could take, as things are or were it empty. */
-static int64_t places_on(struct core *core, const struct pod_demand *demand,
-                         struct node_state *node, bool is_empty)
+/* By cpu, memory, pods and the like, and by host ports. */
+static int64_t plain_places(struct core *core, const struct pod_demand *demand,
+                            const struct pod_set *set, const struct node_state *node, bool is_empty)
 {
-    const struct pod_set *set = pod_set_on(demand->set, node);
     struct str pods = resource_find(core, STR(RESOURCE_PODS));
-    int64_t places = least(INT64_MAX, is_empty ? vector_get(&node->capacity, pods)
-                                               : node_room(core, node, pods));
+    int64_t places =
+        least(pod_set_is_one_a_node(demand->set) ? 1 : INT64_MAX,
+              is_empty ? vector_get(&node->capacity, pods) : node_room(core, node, pods));
     for (uint32_t i = 0; i < set->per_pod.count && places > 0; i++) {
         const struct vector_item *item = &set->per_pod.items[i];
         i128 room = is_empty ? vector_get(&node->capacity, item->resource)
                              : node_room(core, node, item->resource);
         places = least(places, room / item->value);
     }
+    return places;
+}
+
+/* Such pods that the node could take, as things are or were it empty. */
+static int64_t places_on(struct core *core, const struct pod_demand *demand,
+                         struct node_state *node, bool is_empty)
+{
+    const struct pod_set *set = pod_set_on(demand->set, node);
+    int64_t places = plain_places(core, demand, set, node, is_empty);
     if (ask_is_special(set->ask)) {
         return places; /* how many find their devices is seen when they are placed */
     }
@@ -173,7 +182,7 @@ static bool is_keepable(const struct core *core, const struct pod_set *set)
 {
     return !core->options.is_plain && core->roaming_devices == 0 && set->claim_count == 0 &&
            !ask_is_special(set->ask) && str_is_set(set->place_key) && core->apart_pods == 0 &&
-           !pod_set_keeps_apart(set);
+           !pod_set_is_one_a_node(set);
 }
 
 static struct str room_key(struct core *core, const struct topology_tree *tree,

@@ -153,6 +153,15 @@ static bool is_place_changed(const struct core *core, const struct shape *shape,
            (str_is_set(shape->topology_key) && is_level_relabelled(core, shape, edit));
 }
 
+/* A node is another one that the pods may not use now. What is away counts for what could ever be;
+ * and where no node at all can take the pods, the reason says why. */
+static bool is_away_told(const struct shape *shape, bool is_otherwise)
+{
+    const struct verdict *verdict = &shape->verdict;
+    return verdict->is_never || verdict->waits_for == WAIT_QUOTA ||
+           (is_otherwise && !str_is_set(verdict->resource));
+}
+
 static bool concerns_set(const struct core *core, const struct shape *shape,
                          const struct pod_set *set, const struct node_edit *edit)
 {
@@ -166,8 +175,7 @@ static bool concerns_set(const struct core *core, const struct shape *shape,
         return true;
     }
     bool is_down_told = before == SERVICE_DOWN || after == SERVICE_DOWN || edit->is_lone;
-    /* Where no node at all can take its pods, the reason says why. */
-    return before != after && is_down_told && !str_is_set(shape->verdict.resource);
+    return is_down_told && is_away_told(shape, before != after);
 }
 
 static bool concerns_shape(const struct core *core, const struct shape *shape,
@@ -196,17 +204,36 @@ static bool has_other_nodes(const struct core *core, const struct node_state *no
     return other != NULL;
 }
 
+/* A head of a StrictFIFO queue that is short of quota blocks only as long as all nodes together
+ * could hold it. */
+static bool is_head_short_of_quota(const struct queue_state *queue)
+{
+    const struct shape *shape = queue->blocker == NULL ? NULL : queue->blocker->shape;
+    return shape != NULL && shape->verdict.waits_for == WAIT_QUOTA && !shape->is_ready;
+}
+
+static void wake_heads_for_node(struct core *core, const struct node_edit *edit)
+{
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        if (is_head_short_of_quota(queue) && concerns_shape(core, queue->blocker->shape, edit)) {
+            wake_shape(core, queue->blocker->shape);
+        }
+    }
+}
+
 void wake_for_node_edit(struct core *core, const struct node_state *before,
                         const struct node_state *node)
 {
-    if (core->options.is_plain) {
-        wake_all(core, WAIT_CLUSTER | WAIT_CONFIG);
-        return;
-    }
     struct node_edit edit = {.before = before, .node = node};
     edit.is_lone = !has_other_nodes(core, node);
     edit.is_relabelled =
         before->object != NULL && node->object != NULL && is_relabelled(before, node);
+    wake_heads_for_node(core, &edit);
+    if (core->options.is_plain) {
+        wake_all(core, WAIT_CLUSTER | WAIT_CONFIG);
+        return;
+    }
     for (struct shape *shape = core->room_waiters; shape != NULL; shape = shape->next_room_waiter) {
         if ((shape->verdict.waits_for & (WAIT_CLUSTER | WAIT_CONFIG)) != 0 && !shape->is_ready &&
             concerns_shape(core, shape, &edit)) {
@@ -290,8 +317,20 @@ static bool pool_concerns_shape(struct core *core, const struct shape *shape,
     return false;
 }
 
+static void wake_heads_for_pool(struct core *core, const struct pool_state *pool)
+{
+    struct queue_state *queue;
+    RB_FOREACH (queue, queue_tree, &core->queue_order) {
+        if (is_head_short_of_quota(queue) &&
+            pool_concerns_shape(core, queue->blocker->shape, pool)) {
+            wake_shape(core, queue->blocker->shape);
+        }
+    }
+}
+
 void wake_for_pool(struct core *core, const struct pool_state *pool)
 {
+    wake_heads_for_pool(core, pool);
     if (core->options.is_plain) {
         wake_all(core, WAIT_CLUSTER);
         return;

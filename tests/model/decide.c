@@ -94,27 +94,22 @@ static enum reason reason_on(const struct books *books, int g, int flavor)
     if (!could_have_quota(books, g, flavor, least)) {
         return REASON_NEVER_FITS;
     }
-    if (!has_quota(books, g, flavor, least)) {
-        return REASON_QUOTA_EXHAUSTED;
-    }
     if (!has_nodes(books->state, flavor)) {
         return REASON_NO_MATCHING_FLAVOR;
     }
-    return room_could_be(books, g, flavor) ? REASON_NODES_FULL : REASON_NEVER_FITS;
+    if (!room_is_ever_enough(books, g, flavor, least)) {
+        return REASON_NEVER_FITS;
+    }
+    return has_quota(books, g, flavor, least) ? REASON_NODES_FULL : REASON_QUOTA_EXHAUSTED;
 }
 
 /* Whatever ends, it can't start on any of its choices: it keeps nobody behind it. */
 static bool is_never(const struct books *books, int g)
 {
-    const struct model_gang *gang = &books->state->gangs[g];
-    int least = gang->is_partial && gang->min != NONE ? gang->min : gang->count;
     int choices[CHOICES];
     int count = choices_of(books->state, g, choices);
     for (int i = 0; i < count; i++) {
-        enum reason reason = reason_on(books, g, choices[i]);
-        bool is_full = reason == REASON_NODES_FULL;
-        if (is_full ? room_is_ever_enough(books, g, choices[i], least)
-                    : !reason_info(reason)->is_passed_over) {
+        if (!reason_info(reason_on(books, g, choices[i]))->is_passed_over) {
             return false;
         }
     }

@@ -166,7 +166,7 @@ static void the_room_of_many_nodes_is_bounded(void **state)
     }
     given_queue(s, "team-a", "cpu=640");
     given_job(s, "wide", "team-a", "pods=60 cpu=1");
-    expect_state(s, "wide", "Pending NodesFull");
+    expect_state(s, "wide", "Pending NeverFits");
     assert_string_equal(places_of(s, "wide"), "10:1 9:1 8:1 7:1 6:1 5:1 4:1 0:4 ");
 }
 
@@ -179,7 +179,7 @@ static void fewer_pods_by_devices(void **state)
     given_devices(s, "n1", "d0 d1 d2");
     given_queue(s, "team-a", "gpu.example.com=8");
     given_job(s, "train", "team-a", "pods=4 template=one");
-    expect_state(s, "train", "Pending DevicesExhausted");
+    expect_state(s, "train", "Pending NeverFits");
     const char *command = command_of(s, "train", 0);
     assert_non_null(strstr(command, "min-count=3"));
     carry_out(s, "train", command);

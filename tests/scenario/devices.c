@@ -318,8 +318,8 @@ static void only_the_newest_generation_of_a_pool_counts(void **state)
     given_slice(s, "s1", 1, 1, "\"devices\":[{\"name\":\"g0\"},{\"name\":\"g1\"}]");
     given_slice(s, "s2", 2, 1, "\"devices\":[{\"name\":\"g0\"}]");
     given_waiting_for_two(s);
-    expect_state(s, "a", "Pending DevicesExhausted");
-    expect_message(s, "a", "1 of 1");
+    expect_state(s, "a", "Pending NeverFits");
+    expect_message(s, "a", "have 1 together");
     given_slice(s, "s2", 3, 1, "\"devices\":[{\"name\":\"g0\"},{\"name\":\"g2\"}]");
     expect_state(s, "a", "Admitted");
 }

@@ -112,7 +112,7 @@ static void all_pods_must_reach_the_device(void **state)
     given_queue(s, "q", "cpu=100 gpu.example.com=4");
     given_job(s, "wide", "q", "pods=20 cpu=1 group=one");
     given_group_claim(s, "wide", "one");
-    expect_state(s, "wide", "Pending NodeShape");
+    expect_state(s, "wide", "Pending NeverFits");
     given_job(s, "fits", "q", "pods=16 cpu=1 group=one");
     given_group_claim(s, "fits", "one");
     expect_state(s, "fits", "Admitted");

@@ -85,7 +85,7 @@ static void required_affinity_narrows_the_nodes(void **state)
         "\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{"
         "\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"zone\",\"operator\":\"In\","
         "\"values\":[\"y\"]}]}]}}}}");
-    expect_state(s, "a", "Pending NodesFull");
+    expect_state(s, "a", "Pending NeverFits");
     given_node(s, "n3", "cpu=4 label=zone:y");
     expect_state(s, "a", "Admitted");
 }
@@ -114,7 +114,7 @@ static void node_added_later_frees_a_waiting_gang(void **state)
     given_job(s, "a", "q", "pods=2 cpu=3");
     expect_state(s, "a", "Pending NodesFull");
     given_node(s, "n1", "cpu=4");
-    expect_state(s, "a", "Pending NodesFull");
+    expect_state(s, "a", "Pending NeverFits");
     given_node(s, "n2", "cpu=4");
     expect_state(s, "a", "Admitted");
 }
@@ -346,7 +346,7 @@ static void min_count_needs_room_for_that_many(void **state)
     given_queue(s, "q", "cpu=100");
     given_job(s, "a", "q", "pods=5 cpu=1 min=4");
     given_job(s, "b", "q", "pods=5 cpu=1 min=3");
-    expect_state(s, "a", "Pending NodesFull");
+    expect_state(s, "a", "Pending NeverFits");
     expect_state(s, "b", "Admitted");
     expect_used(s, "q", "cpu=5");
 }
@@ -357,7 +357,7 @@ static void node_heartbeat_changes_nothing(void **state)
     given_node(s, "n1", "cpu=3");
     given_queue(s, "q", "cpu=100");
     given_job(s, "a", "q", "pods=5 cpu=1");
-    expect_state(s, "a", "Pending NodesFull");
+    expect_state(s, "a", "Pending NeverFits");
     at(s, 20000);
     (void)counts_take(s);
     struct node *node = scenario_object(s, KIND_NODE, "n1");

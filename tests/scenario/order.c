@@ -62,7 +62,7 @@ static void strict_passes_over_what_all_nodes_cannot_hold(void **state)
     given_queue(s, "q", "nvidia.com/gpu=16 strategy=StrictFIFO");
     given_job(s, "impossible", "q", "pods=3 nvidia.com/gpu=2");
     given_job(s, "a", "q", "pods=1 nvidia.com/gpu=2");
-    expect_state(s, "impossible", "Pending DevicesExhausted");
+    expect_state(s, "impossible", "Pending NeverFits");
     expect_state(s, "a", "Admitted");
     gang_starts(s, "a", "n1");
     given_node(s, "n3", "nvidia.com/gpu=2");

@@ -154,8 +154,8 @@ static void negative_counters_and_allocatable_give_no_room(void **state)
     given_job(s, "one", "q", "pods=1 template=one");
     expect_state(s, "one", "Admitted");
     given_job(s, "nine", "q", "pods=9 cpu=1");
-    expect_state(s, "nine", "Pending NodesFull");
-    expect_message(s, "nine", "needs 9 cpu at once, 8 of 8 are free");
+    expect_state(s, "nine", "Pending NeverFits");
+    expect_message(s, "nine", "needs 9 cpu at once, and all nodes that it may use have 8 together");
     assert_null(strstr(trace_text(s), " -"));
 }
 

@@ -46,7 +46,7 @@ static void gang_uses_the_pools_of_several_racks(void **state)
     given_json(s, KIND_RESOURCE_SLICE, POOL("p1", SEEN_IN("r1"), DEVICE("g0") "," DEVICE("g1")));
     given_json(s, KIND_RESOURCE_SLICE, POOL("p2", SEEN_IN("r2"), DEVICE("g0") "," DEVICE("g1")));
     given_job(s, "five", "q", "pods=5 template=one");
-    expect_state(s, "five", "Pending DevicesExhausted");
+    expect_state(s, "five", "Pending NeverFits");
     given_job(s, "four", "q", "pods=4 template=one");
     expect_state(s, "four", "Admitted");
 }
@@ -67,7 +67,7 @@ static void full_node_may_have_taken_what_others_need(void **state)
     given_a_trap(s);
     given_job(s, "pair", "q", "pods=2 cpu=1 template=one");
     expect_state(s, "pair", "Pending NodeShape");
-    expect_message(s, "pair", "of 2 pods 1 are sure to find their devices");
+    expect_message(s, "pair", "only 1 of its 2 pods is sure to find devices");
     given_job(s, "lone", "q", "pods=1 cpu=1 template=one");
     expect_state(s, "lone", "Admitted");
 }

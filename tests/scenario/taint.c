@@ -80,9 +80,11 @@ static void gang_that_lacks_more_is_told_devices_exhausted(void **state)
     struct scenario *s = *state;
     given_cluster(s);
     given_pair(s, "n2", BROKEN);
-    given_job(s, "a", "q", "pods=5 template=one");
+    given_claim(s, "held", CLASS, 1);
+    claim_allocated(s, "held", "n1/g0");
+    given_job(s, "a", "q", "pods=4 template=one");
     expect_state(s, "a", "Pending DevicesExhausted");
-    expect_message(s, "a", "needs 5 gpu.example.com at once, 3 of 4 are free");
+    expect_message(s, "a", "needs 4 gpu.example.com at once, 2 of 4 are free");
 }
 
 /* One pod wants two devices of one node, and one of them is tainted: that is its health, not the
@@ -112,7 +114,7 @@ static void devices_of_a_node_that_is_not_ready_are_out_for_health(void **state)
     expect_message(s, "a", "node n2 (not ready), node n3 (not ready)");
     /* A node that its pods don't select wouldn't help them if it were ready. */
     given_job(s, "b", "q", "pods=3 template=one selector=kubernetes.io/hostname:n1");
-    expect_state(s, "b", "Pending DevicesExhausted");
+    expect_state(s, "b", "Pending NeverFits");
     given_node(s, "n2", "cpu=16");
     expect_state(s, "a", "Admitted");
 }

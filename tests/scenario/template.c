@@ -120,7 +120,7 @@ static void dropped_field_is_read_from_last_applied_and_told_once(void **state)
     given_job(s, "a", "q", "pods=6 cpu=1");
     job_annotated(s, "a", "kubectl.kubernetes.io/last-applied-configuration",
                   "{\"spec\":{\"scheduling\":{\"schedulingPolicy\":{\"gang\":{\"minCount\":4}}}}}");
-    expect_state(s, "a", "Pending NodesFull");
+    expect_state(s, "a", "Pending NeverFits");
     const struct admission *admission = scenario_object(s, KIND_ADMISSION, "a");
     check_i64(admission->spec.pod_sets.items[0].min_count.value, 4);
     assert_int_equal(counts_take(s).events, 1);
