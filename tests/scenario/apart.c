@@ -47,7 +47,7 @@ static void host_port_is_had_once_on_a_node(void **state)
     given_job_spec(s, "another", "q", "pods=2", PORTS("{\"containerPort\":80,\"hostPort\":81}"));
     expect_state(s, "another", "Admitted");
     given_job_spec(s, "three", "q", "pods=3", PORTS("{\"containerPort\":80,\"hostPort\":82}"));
-    expect_state(s, "three", "Pending NodeShape");
+    expect_state(s, "three", "Pending NeverFits");
 }
 
 /* Where others of its gang or of another are on their way to, it isn't counted on. */

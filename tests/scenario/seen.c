@@ -45,10 +45,10 @@ static void devices_say_themselves_who_sees_them(void **state)
                         "r1") "},{\"name\":\"n1\",\"nodeName\":\"n1\"},{\"name\":\"lost\","
                               "\"allNodes\":false}"));
     given_job(s, "two", "q", "pods=2 template=one selector=kubernetes.io/hostname:n2");
-    expect_state(s, "two", "Pending NodeShape");
+    expect_state(s, "two", "Pending NeverFits");
     expect_message(s, "two", "(2 nodes: 1 not selected by the pods)");
     given_job(s, "four", "q", "pods=4 template=one selector=kubernetes.io/hostname:n1");
-    expect_state(s, "four", "Pending NodeShape");
+    expect_state(s, "four", "Pending NeverFits");
     given_job(s, "three", "q", "pods=3 template=one selector=kubernetes.io/hostname:n1");
     expect_state(s, "three", "Admitted");
     given_job(s, "last", "q", "pods=1 template=one selector=kubernetes.io/hostname:n2");

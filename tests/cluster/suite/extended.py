@@ -31,8 +31,8 @@ def test_an_extended_resource_is_served_by_plugin_or_by_devices(context):
     cluster.apply(manifests.queue("cards", {CLASS: "9", "cpu": "8"}))
 
     gangs.create(manifests.job("five", namespace, queue="cards", pods=5, extended={NAME: 1}))
-    message = gangs.wait_reason("five", "DevicesExhausted")
-    assert f"needs 5 {NAME} at once, 4 of 4 are free" in message, message
+    message = gangs.wait_reason("five", "NeverFits")
+    assert f"needs 5 {NAME} at once, and all nodes that it may use have 4 together" in message, message
     gangs.create(manifests.job("four", namespace, queue="cards", pods=4, extended={NAME: 1}))
     gangs.wait_ready("four", 4)
     made = [claim["metadata"]["annotations"].get("resource.kubernetes.io/extended-resource-claim")
@@ -76,8 +76,8 @@ def test_devices_of_a_server_that_has_the_first_beta_only(context):
     context.controller(cluster=cluster)
     cluster.apply(manifests.queue("cards", {CLASS: "9", "cpu": "8"}))
     gangs.create(manifests.job("three", namespace, queue="cards", pods=3, claim_templates=["one"]))
-    message = gangs.wait_reason("three", "DevicesExhausted")
-    assert f"needs 3 {CLASS} at once, 2 of 2 are free" in message, message
+    message = gangs.wait_reason("three", "NeverFits")
+    assert f"needs 3 {CLASS} at once, and all nodes that it may use have 2 together" in message, message
     gangs.create(manifests.job("two", namespace, queue="cards", pods=2, claim_templates=["one"]))
     gangs.wait_started("two")
     gangs.wait_used("cards", CLASS, "2")

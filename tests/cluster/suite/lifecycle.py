@@ -52,8 +52,8 @@ def test_a_node_that_comes_later_frees_a_waiting_gang_within_two_seconds(context
     cluster.apply(manifests.claim_template("one-gpu", gangs.namespace))
     gangs.create(_job(gangs, "gang", queue, pods=4, claim_templates=["one-gpu"]),
                  _job(gangs, "large", queue, pods=1, cpu="9"))
-    message = gangs.wait_reason("gang", "DevicesExhausted")
-    assert "2 of 2 are free" in message, message
+    message = gangs.wait_reason("gang", "NeverFits")
+    assert "all nodes that it may use have 2 together" in message, message
     gangs.wait_reason("large", "NeverFits")
     began = time.monotonic()
     cluster.request("POST", "/api/v1/nodes", fixtures.node("worker-2", cpu="16"))

@@ -73,8 +73,8 @@ def test_a_gang_larger_than_the_free_devices_holds_none(context):
     context.apply(manifests.queue(queue, {CLASS: "20"}),
                   manifests.claim_template("one-gpu", namespace))
     gangs.create(_training(namespace, queue, "seven", pods=7))
-    message = gangs.wait_reason("seven", "DevicesExhausted")
-    assert message.startswith(f"needs 7 {CLASS} at once, 6 of 6 are free"), message
+    message = gangs.wait_reason("seven", "NeverFits")
+    assert message.startswith(f"needs 7 {CLASS} at once, and all nodes that it may use have 6"), message
     gangs.create(_training(namespace, queue, "six", pods=6, run_for="1s"))
     gangs.wait_complete("six")
     stays(lambda: not gangs.pods("seven")
