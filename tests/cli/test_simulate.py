@@ -66,7 +66,8 @@ def test_the_autoscaler_is_played_with_manifests(bench):
 
 def test_no_format_steers_the_terminal_and_programs_read_the_same(bench):
     name = "crane" + STEERING[:-1]  # YAML has no pairs of surrogates
-    given = [bare(each) for each in (namespace("quay"), node("n1"), queue(name, "3"), job("b", name, 9))]
+    given = [bare(each) for each in (namespace("quay"), node("n1"), queue("crane", "3"),
+                                     job("a", "crane", 2), job("b", name, 9))]
     given[1]["status"] = node("n1")["status"]
     path, svg = bench.file(given), os.path.join(bench.directory, "steer.svg")
     outs = {form: bench.run("simulate", path, "-o", form).expect(0).out
@@ -78,6 +79,8 @@ def test_no_format_steers_the_terminal_and_programs_read_the_same(bench):
         assert not steering(out), f"{form}: {out!r}"
         assert "crane" in out, f"{form}: {out}"
     assert name in [each["name"] for each in json.loads(outs["json"])["queues"]], outs["json"]
+    refused = bench.run("simulate", bench.file([*given, bare(queue(name, "3"))]))
+    assert not steering(refused.expect(2, "is not an object name").err), refused.err
 
 
 def test_options_that_say_nothing_together_are_refused(bench):
