@@ -80,6 +80,7 @@ func laterRules() []namedRules {
 	add("guaranteed-part", func() { now.hasGuaranteed = true })
 	add("ranked-as-is", func() { now.ranksAsIs = true })
 	add("asked-whole", func() { now.asksWhole = true })
+	add("looks-again", func() { now.looksAgain = true })
 	return all
 }
 

@@ -88,6 +88,7 @@ type rules struct {
 	ranksAsIs        bool // a gang that doesn't fit is ranked as if others had ended, whomever it might stop
 	keepsNothing     bool // a head that can't start keeps no room in its cycle
 	asksWhole        bool // who may be stopped on a flavor is asked for all resources at once
+	looksAgain       bool // who was set aside looks again before the pass ends, as others have started or begun to stop
 }
 
 type entry struct {
@@ -169,7 +170,9 @@ func (d *driver) run(ctx context.Context) error {
 	for range cycleLimit {
 		hasChanged, err := d.cycle(ctx)
 		if err == nil && !hasChanged && idle == idleLimit-1 {
-			hasChanged, err = d.endPass()
+			if hasChanged = d.lookAgain(); !hasChanged {
+				hasChanged, err = d.endPass()
+			}
 		}
 		if err != nil {
 			return err

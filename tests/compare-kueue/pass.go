@@ -22,6 +22,7 @@ import (
 type pass struct {
 	started  []*entry
 	stopping []*workload.Info
+	seen     int // so many had started when all looked last
 }
 
 // The state without those that stop.
@@ -139,6 +140,17 @@ func forgetDebts(queue *schdcache.ClusterQueueSnapshot) func() {
 			restore()
 		}
 	}
+}
+
+// Whoever started or began to stop since all looked last may leave others enough to stop others for.
+func (d *driver) lookAgain() bool {
+	if !d.rules.looksAgain || d.pass.seen == len(d.pass.started) {
+		return false
+	}
+	d.pass.seen = len(d.pass.started)
+	d.wakeAll()
+	d.note("-- all look again")
+	return true
 }
 
 // Ends the pass: those that stopped are gone, those that started can be stopped, and all look again.
