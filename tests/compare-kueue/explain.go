@@ -35,7 +35,7 @@ func explanations() []explanation {
 	return []explanation{
 		{"worst-mode", (*question).isBeyondQuota},
 		{"asked-whole", func(q *question) bool { return q.isProved(q.askWhole) }},
-		{"guaranteed-part", func(q *question) bool { return q.isProved(q.giveGuaranteed) }},
+		{"guaranteed-part", func(q *question) bool { return q.isProved(q.giveGuaranteed) || q.isProved(q.forgetDebts) }},
 		{"own-queue", func(q *question) bool { return q.stopsOwnOnly() && q.isProved(q.letStopOwn) }},
 		{"swap", (*question).isSwap},
 		{"own-quota-first", func(q *question) bool { return q.isProved(q.dropPreference) }},
@@ -89,6 +89,11 @@ func (q *question) giveGuaranteed() func() {
 	before := q.driver.rules
 	q.driver.rules.hasGuaranteed = true
 	return func() { q.driver.rules = before }
+}
+
+// The same while gangs are sought that might be stopped.
+func (q *question) forgetDebts() func() {
+	return forgetDebts(q.queue)
 }
 
 // Tallyman stops gangs of the queue for one that is larger than the queue's nominal quota.
