@@ -223,6 +223,7 @@ bool fit_in_a_domain(struct core *core, const struct crowd_list *all,
                      const struct crowd_list *promised, struct fit_wants *wants,
                      struct fit_result *result)
 {
+    struct topology_tree *held = topology_hold(core, &wants->topology.levels);
     struct search search = search_of(core, promised, wants);
     search.wants_all = true;
     bool is_found = false;
@@ -241,6 +242,7 @@ bool fit_in_a_domain(struct core *core, const struct crowd_list *all,
         result->is_promised = result->is_promised && wants->topology.is_required;
         result->is_own_way = result->is_own_way && wants->topology.is_required;
     }
+    topology_give_back(held);
     return is_found;
 }
 

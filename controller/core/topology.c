@@ -238,20 +238,30 @@ static void tree_fill(struct core *core, struct topology_tree *tree)
     }
 }
 
-static struct topology_tree *tree_new(struct core *core, const struct str_list *levels,
-                                      struct str key)
+/* Others are asked for while one is searched: pods on their way to domains of other levels. */
+static void drop_oldest(struct core *core)
 {
-    struct topology_tree *oldest = core->topology_trees;
+    struct topology_tree *oldest = NULL;
     struct topology_tree *tree;
     struct topology_tree *next;
     HASH_ITER (hh, core->topology_trees, tree, next) {
-        oldest = tree->used_at < oldest->used_at ? tree : oldest;
+        if (tree->holders == 0 && (oldest == NULL || tree->used_at < oldest->used_at)) {
+            oldest = tree;
+        }
     }
-    if (HASH_COUNT(core->topology_trees) >= TOPOLOGY_TREES_MAX) {
-        topology_rooms_forget(core);
+    if (oldest != NULL) {
+        topology_rooms_forget_of(core, oldest);
         tree_free(core, oldest);
     }
-    tree = MEM_NEW(struct topology_tree);
+}
+
+static struct topology_tree *tree_new(struct core *core, const struct str_list *levels,
+                                      struct str key)
+{
+    if (HASH_COUNT(core->topology_trees) >= TOPOLOGY_TREES_MAX) {
+        drop_oldest(core);
+    }
+    struct topology_tree *tree = MEM_NEW(struct topology_tree);
     tree->key = str_own(key);
     tree->serial = ++core->topology_serial;
     tree->level_count = levels->count;
@@ -287,6 +297,18 @@ struct topology_tree *topology_tree_of(struct core *core, const struct str_list 
     }
     tree->used_at = ++core->reach_uses;
     return tree;
+}
+
+struct topology_tree *topology_hold(struct core *core, const struct str_list *levels)
+{
+    struct topology_tree *tree = topology_tree_of(core, levels);
+    tree->holders++;
+    return tree;
+}
+
+void topology_give_back(struct topology_tree *tree)
+{
+    tree->holders--;
 }
 
 struct string_map topology_path(struct core *core, const struct topology_tree *tree, uint32_t level,

@@ -56,6 +56,7 @@ struct topology_tree {
     UT_hash_handle hh;
     uint64_t serial; /* no two trees have the same */
     uint64_t used_at;
+    uint32_t holders; /* while there are some, it isn't let go for another's sake */
     struct str *keys; /* owned texts in an owned array; the labels */
     struct topology_level *levels;
     uint32_t level_count;
@@ -63,8 +64,12 @@ struct topology_tree {
     uint32_t node_count;
 };
 
-/* Up to date; borrowed until nodes change. */
+/* Up to date; borrowed until nodes change or other domains are asked for, TOPOLOGY_TREES_MAX trees.
+ */
 struct topology_tree *topology_tree_of(struct core *core, const struct str_list *levels);
+/* The same, and it and its rooms stay while other domains are asked for, until it is given back. */
+struct topology_tree *topology_hold(struct core *core, const struct str_list *levels);
+void topology_give_back(struct topology_tree *tree);
 /* The labels and values of one domain; in the scratch arena. */
 struct string_map topology_path(struct core *core, const struct topology_tree *tree, uint32_t level,
                                 uint32_t index);
@@ -77,7 +82,7 @@ struct node_indexes {
     uint32_t count;
 };
 
-/* The nodes of the domain; borrowed until nodes change. */
+/* The nodes of the domain; borrowed until nodes change or other domains are asked for. */
 struct node_indexes topology_nodes(struct core *core, const struct topology_domain *domain);
 
 /* topology_verdict.c: the sentence. */
@@ -109,3 +114,4 @@ struct topology_room {
 struct topology_room *topology_room_of(struct core *core, const struct topology_tree *tree,
                                        const struct pod_demand *demand);
 void topology_rooms_forget(struct core *core);
+void topology_rooms_forget_of(struct core *core, const struct topology_tree *tree);

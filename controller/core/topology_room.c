@@ -177,6 +177,17 @@ void topology_rooms_forget(struct core *core)
     }
 }
 
+void topology_rooms_forget_of(struct core *core, const struct topology_tree *tree)
+{
+    struct topology_room *room;
+    struct topology_room *next;
+    HASH_ITER (hh, core->topology_rooms, room, next) {
+        if (room->tree_serial == tree->serial) {
+            room_free(core, room);
+        }
+    }
+}
+
 /* What is counted depends on nothing else than on the nodes themselves, and on this key. */
 static bool is_keepable(const struct core *core, const struct pod_set *set)
 {

@@ -202,7 +202,8 @@ bool victims_search_domains(struct core *core, const struct search *search,
         return false;
     }
     nodes_index(core);
-    by.tree = topology_tree_of(core, &by.wants.topology.levels);
+    struct topology_tree *held = topology_hold(core, &by.wants.topology.levels);
+    by.tree = held;
     by.level = by.wants.topology.level;
     by.takes_all = is_quota_short(search);
     uint32_t count = 0;
@@ -213,6 +214,7 @@ bool victims_search_domains(struct core *core, const struct search *search,
     for (uint32_t i = 0; i < count; i++) {
         search_domain(&by, places[i].index);
     }
+    topology_give_back(held);
     if (by.best.count == 0) {
         return is_cut &&
                victims_search_among(core, search, candidates, ret_victims, ret_evaluation);
