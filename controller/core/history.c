@@ -261,18 +261,51 @@ void history_free(struct queue_state *queue)
     queue->history = NULL;
 }
 
-static void add_use(struct usage_history *history, struct str namespace_name,
-                    const struct charge_list *charges, int64_t times, int64_t for_ms)
+/* What runs through a restart has been used since it was admitted, or since the status was of; so
+ * it counts from then on, whatever has brought the history up to a later time meanwhile. What a
+ * restart takes back (who of several pays for a claim, pods that have succeeded) takes that back.
+ */
+static int64_t found_use_ms(const struct core *core, const struct usage_history *history,
+                            const struct gang *gang)
 {
-    i128 part = decay(for_ms, history->half_life_ms);
+    int64_t from_ms =
+        gang->admitted_ms > history->restored_ms ? gang->admitted_ms : history->restored_ms;
+    return !core->has_restored && history->as_of_ms > from_ms ? history->as_of_ms - from_ms : 0;
+}
+
+static void add_use(struct core *core, struct usage_history *history, const struct gang *gang,
+                    const struct charge_list *charges, int64_t times)
+{
+    bool is_found = !core->has_restored && gang->admitted_ms <= history->as_of_ms;
+    if (!is_found) {
+        bring_up(history, core->now_ms);
+    }
+    i128 part = decay(found_use_ms(core, history, gang), history->half_life_ms);
     for (uint32_t i = 0; i < charges->count; i++) {
         const struct charge *charge = &charges->items[i];
-        struct usage_entry *entry = entry_get(history, namespace_name, charge->resource);
+        struct usage_entry *entry = entry_get(history, gang->namespace_name, charge->resource);
         i128 change = (i128)charge->amount * times;
+        i128 value = grown(change < 0 ? -change : change, part, history->half_life_ms);
         entry->used += change;
-        if (for_ms > 0 && change > 0) {
-            entry->value += grown(change, part, history->half_life_ms);
-        }
+        entry->value += change < 0 ? -value : value;
+        entry->value = entry->value < 0 ? 0 : entry->value;
+    }
+}
+
+/* All that it is charged. */
+static void take_up_gang(struct core *core, struct usage_history *history, const struct gang *gang)
+{
+    const struct reservation *held = gang->reservation;
+    for (uint32_t i = 0; i < held->set_count; i++) {
+        add_use(core, history, gang, &held->sets[i].per_pod, held->sets[i].count);
+    }
+    for (uint32_t i = 0; i < held->claim_count; i++) {
+        bool is_payer = ledger_claim_payer(core, held->claims[i].key) == gang;
+        add_use(core, history, gang, &held->claims[i].charges, is_payer ? 1 : 0);
+    }
+    const struct pod_state *pod = gang->run->surplus_pods == 0 ? NULL : gang_first_pod(gang);
+    for (; pod != NULL; pod = pod->next_in_group) {
+        add_use(core, history, gang, &pod->surplus, 1);
     }
 }
 
@@ -287,10 +320,8 @@ static void take_up(struct core *core, struct queue_state *queue, int64_t half_l
     }
     struct gang *gang;
     RB_FOREACH (gang, gang_holder_tree, &core->holders) {
-        const struct reservation *held = gang->reservation;
-        for (uint32_t s = 0; held->queue == queue && s < held->set_count; s++) {
-            add_use(queue->history, gang->namespace_name, &held->sets[s].per_pod,
-                    held->sets[s].count, 0);
+        if (gang->reservation->queue == queue) {
+            take_up_gang(core, queue->history, gang);
         }
     }
 }
@@ -321,16 +352,7 @@ void history_use(struct core *core, const struct gang *gang, struct queue_state 
     if (history == NULL) {
         return;
     }
-    int64_t for_ms = 0;
-    bool is_found = !core->has_restored && times > 0; /* it ran through a restart */
-    if (!is_found || gang->admitted_ms > history->as_of_ms) {
-        bring_up(history, core->now_ms);
-    }
-    if (is_found && gang->admitted_ms > history->restored_ms && history->restored_ms != 0 &&
-        core->now_ms > gang->admitted_ms) {
-        for_ms = core->now_ms - gang->admitted_ms;
-    }
-    add_use(history, gang->namespace_name, charges, times, for_ms);
+    add_use(core, history, gang, charges, times);
     if (history->count >= HISTORY_ENTRIES_MAX) {
         make_room(history);
     }
