@@ -13,17 +13,6 @@
 #define TAINTED  ",\"taints\":[{\"key\":\"broken\",\"effect\":\"NoSchedule\"}]"
 #define NO_RULES ""
 
-static void given_pair(struct scenario *s, const char *second)
-{
-    char json[512];
-    snprintf(json, sizeof(json),
-             "{\"metadata\":{\"name\":\"n1-slice\"},\"spec\":{\"driver\":\"gpu.example.com\","
-             "\"nodeName\":\"n1\",\"pool\":{\"name\":\"n1\",\"generation\":1,"
-             "\"resourceSliceCount\":1},\"devices\":[{\"name\":\"g0\"},{\"name\":\"g1\"%s}]}}",
-             second);
-    given_json(s, KIND_RESOURCE_SLICE, json);
-}
-
 /* Of nodes with label kind:KIND; `health` are the members of its rules, if it has any. */
 static void given_kind(struct scenario *s, const char *name, const char *kind, const char *health,
                        const char *status)
@@ -39,7 +28,7 @@ static void given_kind(struct scenario *s, const char *name, const char *kind, c
 static void given_world(struct scenario *s, const char *second)
 {
     given_node(s, "n1", "cpu=16 label=kind:a");
-    given_pair(s, second);
+    given_pair(s, "n1", second);
     given_class(s, CLASS, "device.driver == 'gpu.example.com'");
     given_template(s, "one", CLASS, 1);
 }
@@ -101,7 +90,7 @@ static void longest_quarantine_counts(void **state)
     given_queue(s, "q", "flavor=a gpu.example.com=8");
     given_job(s, "pair", "q", "pods=2 template=one");
     expect_state(s, "pair", "Pending DevicesUnhealthy");
-    given_pair(s, "");
+    given_pair(s, "n1", "");
     at(s, 20 * MINUTE - 1);
     expect_state(s, "pair", "Pending DevicesUnhealthy");
     at(s, 20 * MINUTE);

@@ -8,17 +8,6 @@
 
 #define CLASS "gpu.example.com"
 
-static void given_pair(struct scenario *s, const char *node, const char *second)
-{
-    char json[512];
-    snprintf(json, sizeof(json),
-             "{\"metadata\":{\"name\":\"%s-slice\"},\"spec\":{\"driver\":\"gpu.example.com\","
-             "\"nodeName\":\"%s\",\"pool\":{\"name\":\"%s\",\"generation\":1,"
-             "\"resourceSliceCount\":1},\"devices\":[{\"name\":\"g0\"},{\"name\":\"g1\"%s}]}}",
-             node, node, node, second);
-    given_json(s, KIND_RESOURCE_SLICE, json);
-}
-
 #define TAINTED(effect) ",\"taints\":[{\"key\":\"broken\",\"effect\":\"" effect "\"}]"
 
 /* Three nodes with two devices each; `a` holds two of n1, and another gang waits behind it. */

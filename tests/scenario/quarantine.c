@@ -9,17 +9,6 @@
 
 #define CLASS "gpu.example.com"
 
-static void given_pair(struct scenario *s, const char *second)
-{
-    char json[512];
-    snprintf(json, sizeof(json),
-             "{\"metadata\":{\"name\":\"n1-slice\"},\"spec\":{\"driver\":\"gpu.example.com\","
-             "\"nodeName\":\"n1\",\"pool\":{\"name\":\"n1\",\"generation\":1,"
-             "\"resourceSliceCount\":1},\"devices\":[{\"name\":\"g0\"},{\"name\":\"g1\"%s}]}}",
-             second);
-    given_json(s, KIND_RESOURCE_SLICE, json);
-}
-
 #define TAINTED ",\"taints\":[{\"key\":\"broken\",\"effect\":\"NoSchedule\"}]"
 
 static void given_cluster(struct scenario *s, const char *health)
@@ -29,7 +18,7 @@ static void given_cluster(struct scenario *s, const char *health)
              health);
     given_json(s, KIND_RESOURCE_FLAVOR, json);
     given_node(s, "n1", "cpu=16");
-    given_pair(s, "");
+    given_pair(s, "n1", "");
     given_class(s, CLASS, "device.driver == 'gpu.example.com'");
     given_template(s, "one", CLASS, 1);
     given_queue(s, "q", "gpu.example.com=8");
@@ -47,14 +36,14 @@ static void device_counts_again_after_the_quarantine(void **state)
     struct scenario *s = *state;
     given_cluster(s, "\"quarantine\":\"10m\"");
     scenario_start(s);
-    given_pair(s, TAINTED);
+    given_pair(s, "n1", TAINTED);
     given_job(s, "a", "q", "pods=2 template=one");
     expect_state(s, "a", "Pending DevicesUnhealthy");
     at(s, 60000);
     check_i64(flavor_status(s)->devices.count, 1);
     check_str(flavor_status(s)->devices.items[0].name, "gpu.example.com/n1/g1");
     assert_false(flavor_status(s)->devices.items[0].well_since.is_set);
-    given_pair(s, "");
+    given_pair(s, "n1", "");
     expect_state(s, "a", "Pending DevicesUnhealthy");
     given_job(s, "b", "q", "pods=2 template=one");
     expect_message(s, "b",
@@ -75,10 +64,10 @@ static void without_quarantine_it_counts_at_once(void **state)
     struct scenario *s = *state;
     given_cluster(s, "");
     scenario_start(s);
-    given_pair(s, TAINTED);
+    given_pair(s, "n1", TAINTED);
     given_job(s, "a", "q", "pods=2 template=one");
     expect_state(s, "a", "Pending DevicesUnhealthy");
-    given_pair(s, "");
+    given_pair(s, "n1", "");
     expect_state(s, "a", "Admitted");
     at(s, 60000);
     check_i64(flavor_status(s)->devices.count, 0);
@@ -95,10 +84,10 @@ static void restart_goes_on_where_the_quarantine_was(void **state)
         }
         given_cluster(s, "\"quarantine\":\"10m\"");
         scenario_start(s);
-        given_pair(s, TAINTED);
+        given_pair(s, "n1", TAINTED);
         given_job(s, "a", "q", "pods=2 template=one");
         at(s, 60000);
-        given_pair(s, "");
+        given_pair(s, "n1", "");
         at(s, 300000);
         listing_order(s, seed);
         restart(s, seed % 3 == 0 ? WITHOUT_ADMISSIONS : WITH_ADMISSIONS);
@@ -119,7 +108,7 @@ static void device_that_recovered_unseen_is_well_since_the_start(void **state)
     struct scenario *s = *state;
     given_cluster(s, "\"quarantine\":\"10m\"");
     scenario_start(s);
-    given_pair(s, TAINTED);
+    given_pair(s, "n1", TAINTED);
     given_job(s, "a", "q", "pods=2 template=one");
     at(s, 60000);
     struct resource_slice *slice = scenario_object(s, KIND_RESOURCE_SLICE, "n1-slice");
@@ -138,13 +127,13 @@ static void relapse_begins_it_anew(void **state)
     struct scenario *s = *state;
     given_cluster(s, "\"quarantine\":\"10m\"");
     scenario_start(s);
-    given_pair(s, TAINTED);
+    given_pair(s, "n1", TAINTED);
     given_job(s, "a", "q", "pods=2 template=one");
-    given_pair(s, "");
+    given_pair(s, "n1", "");
     at(s, 500000);
-    given_pair(s, TAINTED);
+    given_pair(s, "n1", TAINTED);
     at(s, 550000);
-    given_pair(s, "");
+    given_pair(s, "n1", "");
     at(s, 1149000);
     expect_state(s, "a", "Pending DevicesUnhealthy");
     at(s, 1150000);
@@ -157,11 +146,11 @@ static void device_that_was_away_is_still_in_quarantine(void **state)
     struct scenario *s = *state;
     given_cluster(s, "\"quarantine\":\"10m\"");
     scenario_start(s);
-    given_pair(s, TAINTED);
+    given_pair(s, "n1", TAINTED);
     given_job(s, "a", "q", "pods=2 template=one");
     object_gone(s, KIND_RESOURCE_SLICE, "n1-slice");
     at(s, 100000);
-    given_pair(s, "");
+    given_pair(s, "n1", "");
     expect_state(s, "a", "Pending DevicesUnhealthy");
     at(s, 699000);
     expect_state(s, "a", "Pending DevicesUnhealthy");
@@ -174,9 +163,9 @@ static void rule_that_is_dropped_ends_it(void **state)
     struct scenario *s = *state;
     given_cluster(s, "\"quarantine\":\"10m\"");
     scenario_start(s);
-    given_pair(s, TAINTED);
+    given_pair(s, "n1", TAINTED);
     given_job(s, "a", "q", "pods=2 template=one");
-    given_pair(s, "");
+    given_pair(s, "n1", "");
     at(s, 100000);
     expect_state(s, "a", "Pending DevicesUnhealthy");
     given_json(s, KIND_RESOURCE_FLAVOR, "{\"metadata\":{\"name\":\"default\"},\"spec\":{}}");

@@ -63,17 +63,23 @@ static void given_single_places(struct scenario *s)
     given_node(s, "n3", "cpu=1 label=rack:r2");
 }
 
-/* Where pods are tied together by a constraint, and not all nodes see the same, for how many the
- * devices are enough depends on the nodes: one pod is admitted, two are told why not. */
-static void constraint_beside_views_that_differ_is_said_so(void **state)
+/* And two devices of each side, which the first rack alone sees. */
+static void given_single_places_and_sides(struct scenario *s)
 {
-    struct scenario *s = *state;
     given_world(s);
     given_single_places(s);
     given_json(s, KIND_RESOURCE_SLICE,
                POOL("p", SEEN_IN("r1"),
                     SIDE("a", "left") "," SIDE("b", "left") "," SIDE("c", "right") "," SIDE(
                         "d", "right")));
+}
+
+/* Where pods are tied together by a constraint, and not all nodes see the same, for how many the
+ * devices are enough depends on the nodes: one pod is admitted, two are told why not. */
+static void constraint_beside_views_that_differ_is_said_so(void **state)
+{
+    struct scenario *s = *state;
+    given_single_places_and_sides(s);
     given_json(s, KIND_RESOURCE_CLAIM_TEMPLATE,
                TEMPLATE("same", "\"requests\":[" REQUEST(
                                     "r", ",\"count\":2") "],\"constraints\":[{\"matchAttribute\":"
@@ -89,12 +95,7 @@ static void constraint_beside_views_that_differ_is_said_so(void **state)
 static void several_requests_beside_views_that_differ_are_sure_for_one(void **state)
 {
     struct scenario *s = *state;
-    given_world(s);
-    given_single_places(s);
-    given_json(s, KIND_RESOURCE_SLICE,
-               POOL("p", SEEN_IN("r1"),
-                    SIDE("a", "left") "," SIDE("b", "left") "," SIDE("c", "right") "," SIDE(
-                        "d", "right")));
+    given_single_places_and_sides(s);
     given_json(s, KIND_RESOURCE_CLAIM_TEMPLATE,
                TEMPLATE("both", "\"requests\":[" REQUEST("l", OF_SIDE("left")) "," REQUEST(
                                     "r", OF_SIDE("right")) "]"));

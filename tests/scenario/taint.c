@@ -7,18 +7,6 @@
 
 #define CLASS "gpu.example.com"
 
-/* One node's slice; `second` is what its device g1 says beside its name. */
-static void given_pair(struct scenario *s, const char *node, const char *second)
-{
-    char json[512];
-    snprintf(json, sizeof(json),
-             "{\"metadata\":{\"name\":\"%s-slice\"},\"spec\":{\"driver\":\"gpu.example.com\","
-             "\"nodeName\":\"%s\",\"pool\":{\"name\":\"%s\",\"generation\":1,"
-             "\"resourceSliceCount\":1},\"devices\":[{\"name\":\"g0\"},{\"name\":\"g1\"%s}]}}",
-             node, node, node, second);
-    given_json(s, KIND_RESOURCE_SLICE, json);
-}
-
 static void given_cluster(struct scenario *s)
 {
     given_node(s, "n1", "cpu=16");

@@ -65,6 +65,8 @@ void given_node(struct scenario *s, const char *name, const char *options);
  * given_class() selects by driver. */
 void given_devices(struct scenario *s, const char *node, const char *devices);
 void given_class(struct scenario *s, const char *name, const char *cel);
+/* The slice of a node with devices g0 and g1; `second` is what g1 says beside its name. */
+void given_pair(struct scenario *s, const char *node, const char *second);
 void given_template(struct scenario *s, const char *name, const char *class_name, int count);
 void given_claim(struct scenario *s, const char *name, const char *class_name, int count);
 /* Claim JOB-TEMPLATE, as it is made for the PodGroup of a Job with group=TEMPLATE. */

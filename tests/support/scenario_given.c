@@ -1,6 +1,8 @@
 /* scenario_given.c - the objects of a scenario, from options to JSON to structs. */
 #include "support/scenario_internal.h"
 
+#include <stdio.h>
+
 #include "support/check.h"
 #include "tallyman/base/time_text.h"
 
@@ -365,6 +367,18 @@ void given_class(struct scenario *s, const char *name, const char *cel)
                     "{\"expression\":\"%s\"}}]}}",
                     name, cel)
                    .ptr);
+}
+
+void given_pair(struct scenario *s, const char *node, const char *second)
+{
+    char json[512];
+    (void)snprintf(
+        json, sizeof(json),
+        "{\"metadata\":{\"name\":\"%s-slice\"},\"spec\":{\"driver\":\"gpu.example.com\","
+        "\"nodeName\":\"%s\",\"pool\":{\"name\":\"%s\",\"generation\":1,"
+        "\"resourceSliceCount\":1},\"devices\":[{\"name\":\"g0\"},{\"name\":\"g1\"%s}]}}",
+        node, node, node, second);
+    given_json(s, KIND_RESOURCE_SLICE, json);
 }
 
 static struct str claim_spec(struct scenario *s, const char *class_name, int count)
