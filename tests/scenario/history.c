@@ -2,6 +2,7 @@
  * used so far, the longer ago the less; a restart remembers it, and an idle cluster writes nothing.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/check.h"
@@ -162,6 +163,34 @@ static void a_restart_counts_what_ran_on(void **state)
     check_str(usage_of(s, "crane")->items[0].value, "10387404");
 }
 
+/* The controller was killed before the Queue's status told of what it had let go last. In whatever
+ * order the objects are listed, that is counted from its start on. */
+static void a_restart_counts_from_the_start(void **state)
+{
+    struct scenario *s = *state;
+    given_sea(s, "1h");
+    given_fair_queue(s, "crane", "1", NULL);
+    scenario_start(s);
+    at(s, HOUR);
+    given_job(s, "old", "crane", "pods=4 cpu=1 created=3600000");
+    gang_starts(s, "old", "");
+    at(s, 2 * HOUR);
+    struct opt_time start = scenario_job(s, "old")->meta.creation_timestamp;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        struct queue *crane = scenario_object(s, KIND_QUEUE, "crane");
+        crane->status.fair_sharing->as_of = (struct opt_time){true, start.ms - HOUR};
+        crane->status.fair_sharing->decayed_usage.count = 0;
+        listing_order(s, seed);
+        restart(s, WITHOUT_ADMISSIONS);
+        given_job(s, "little", "crane", "pods=1 cpu=1m created=3600000");
+        object_gone(s, KIND_JOB, "little"); /* has the status written */
+        at(s, 2 * HOUR + (int64_t)seed + 1);
+        assert_int_equal(usage_of(s, "crane")->count, 1);
+        int64_t used = strtoll(usage_of(s, "crane")->items[0].value.ptr, NULL, 10);
+        assert_true(used >= 10387404 && used < 10387404 + 100); /* of the milliseconds since */
+    }
+}
+
 static void an_idle_cluster_writes_nothing(void **state)
 {
     struct scenario *s = *state;
@@ -250,6 +279,7 @@ int main(void)
         scenario_test(the_status_has_the_share),
         scenario_test(a_restart_remembers),
         scenario_test(a_restart_counts_what_ran_on),
+        scenario_test(a_restart_counts_from_the_start),
         scenario_test(an_idle_cluster_writes_nothing),
         scenario_test(the_namespace_that_has_used_less_goes_first),
         scenario_test(strict_fifo_keeps_its_order),
