@@ -114,7 +114,7 @@ static void changes_are_tried_as_time_allows(void **state)
         char name[16];
         char options[64];
         snprintf(name, sizeof(name), "j%d", i);
-        snprintf(options, sizeof(options), "pods=1 cpu=4 selector=k:v%d", i);
+        snprintf(options, sizeof(options), "pods=1 cpu=1 selector=k:v%d", i);
         given_job(s, name, "q", options);
     }
     at(s, 1000);
@@ -124,7 +124,7 @@ static void changes_are_tried_as_time_allows(void **state)
         snprintf(name, sizeof(name), "j%d", i);
         tried += explanation_of(s, name)->changes_tried.value ? 1 : 0;
     }
-    assert_true(tried < 90);
+    assert_true(tried > 0 && tried < 90);
 }
 
 int main(void)
