@@ -158,8 +158,7 @@ static struct rc apply_object(struct core *core, const struct object *object, st
     case KIND_QUEUE:
         return queue_apply(core, value, err);
     case KIND_COHORT:
-        cohort_apply(core, value);
-        return RC_SUCCESS;
+        return cohort_apply(core, value, err);
     case KIND_RESOURCE_FLAVOR:
         flavor_apply(core, value);
         return RC_SUCCESS;

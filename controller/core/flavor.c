@@ -219,8 +219,9 @@ void cohorts_make_implicit(struct core *core)
     }
 }
 
-void cohort_apply(struct core *core, const struct cohort *object)
+struct rc cohort_apply(struct core *core, const struct cohort *object, struct err *err)
 {
+    TRY(quota_check("Cohort", object->meta.name, &object->spec.resource_groups, err));
     const struct schema *schema = kind_info(KIND_COHORT)->schema;
     struct cohort_state *cohort = cohort_get(core, object->meta.name);
     struct cohort slim = *object;
@@ -240,6 +241,7 @@ void cohort_apply(struct core *core, const struct cohort *object)
         cohort->is_status_dirty = true;
         flavors_touch(core);
     }
+    return RC_SUCCESS;
 }
 
 void cohort_deleted(struct core *core, const struct cohort *object)

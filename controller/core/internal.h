@@ -121,7 +121,7 @@ void emit_status(struct core *core, enum object_kind kind, struct str name);
 struct cohort_state *cohort_get(struct core *core, struct str name);
 /* Cohorts that are only named come to be, those that nobody names any more go. */
 void cohorts_make_implicit(struct core *core);
-void cohort_apply(struct core *core, const struct cohort *object);
+struct rc cohort_apply(struct core *core, const struct cohort *object, struct err *err);
 void cohort_deleted(struct core *core, const struct cohort *object);
 void queues_free(struct core *core);
 void flavors_free(struct core *core);

@@ -91,28 +91,6 @@ void queue_tidy(struct core *core, struct queue_state *queue)
     queue_free_if_unused(core, queue);
 }
 
-static struct rc queue_check(const struct queue *object, struct err *err)
-{
-    const struct resource_group_list *groups = &object->spec.resource_groups;
-    for (uint32_t g = 0; g < groups->count; g++) {
-        for (uint32_t f = 0; f < groups->items[g].flavors.count; f++) {
-            const struct quota_flavor *flavor = &groups->items[g].flavors.items[f];
-            for (uint32_t r = 0; r < flavor->resources.count; r++) {
-                const struct quota_resource *resource = &flavor->resources.items[r];
-                if (!resource->nominal_quota.is_set || resource->nominal_quota.value.nano < 0) {
-                    return err_set(err, RC_INVALID,
-                                   "Queue " STR_FMT
-                                   ": spec.resourceGroups[%u].flavors[%u] (" STR_FMT
-                                   "): %s of " STR_FMT " must be a quantity of 0 or more",
-                                   STR_ARG(object->meta.name), g, f, STR_ARG(flavor->name),
-                                   "nominalQuota", STR_ARG(resource->name));
-                }
-            }
-        }
-    }
-    return RC_SUCCESS;
-}
-
 static bool has_finalizer(const struct object_meta *meta)
 {
     for (uint32_t i = 0; i < meta->finalizers.count; i++) {
@@ -176,7 +154,7 @@ static void queue_review_gangs(struct core *core, struct queue_state *queue)
 
 struct rc queue_apply(struct core *core, const struct queue *object, struct err *err)
 {
-    TRY(queue_check(object, err));
+    TRY(quota_check("Queue", object->meta.name, &object->spec.resource_groups, err));
     const struct schema *schema = kind_info(KIND_QUEUE)->schema;
     struct queue_state *queue = queue_get(core, object->meta.name);
     struct queue slim = *object;

@@ -67,6 +67,42 @@ static int64_t limit_of(const struct quota_resource *resource, const struct opt_
                          : QUOTA_UNLIMITED;
 }
 
+static bool is_negative(const struct opt_quantity *amount)
+{
+    return amount->is_set && amount->value.nano < 0;
+}
+
+/* NULL: the amounts of the resource can be counted with. */
+static const char *bad_field(const struct quota_resource *resource)
+{
+    return !resource->nominal_quota.is_set || is_negative(&resource->nominal_quota) ? "nominalQuota"
+           : is_negative(&resource->borrowing_limit) ? "borrowingLimit"
+           : is_negative(&resource->lending_limit)   ? "lendingLimit"
+                                                     : NULL;
+}
+
+struct rc quota_check(const char *kind, struct str name, const struct resource_group_list *groups,
+                      struct err *err)
+{
+    for (uint32_t g = 0; g < groups->count; g++) {
+        for (uint32_t f = 0; f < groups->items[g].flavors.count; f++) {
+            const struct quota_flavor *flavor = &groups->items[g].flavors.items[f];
+            for (uint32_t r = 0; r < flavor->resources.count; r++) {
+                const struct quota_resource *resource = &flavor->resources.items[r];
+                const char *bad = bad_field(resource);
+                if (bad != NULL) {
+                    return err_set(err, RC_INVALID,
+                                   "%s " STR_FMT ": spec.resourceGroups[%u].flavors[%u] (" STR_FMT
+                                   "): %s of " STR_FMT " must be a quantity of 0 or more",
+                                   kind, STR_ARG(name), g, f, STR_ARG(flavor->name), bad,
+                                   STR_ARG(resource->name));
+                }
+            }
+        }
+    }
+    return RC_SUCCESS;
+}
+
 void quota_node_prune(struct quota_node *node)
 {
     uint32_t kept = 0;
@@ -125,7 +161,6 @@ void quota_node_read(struct core *core, struct quota_node *node,
                 }
                 cell->listed = name;
                 cell->nominal = limit_of(resource, &resource->nominal_quota);
-                cell->nominal = cell->nominal < 0 ? 0 : cell->nominal;
                 cell->borrowing_limit = limit_of(resource, &resource->borrowing_limit);
                 cell->lending_limit = limit_of(resource, &resource->lending_limit);
                 cell->is_listed = true;

@@ -61,3 +61,7 @@ struct quota_node {
     struct order_node *order; /* owned; what order.c keeps; NULL: nothing yet */
     struct quota_node *next_active, *previous_active; /* in core.active_roots */
 };
+
+/* Whether each amount is there, where it has to be, and none is negative; a sentence if not. */
+struct rc quota_check(const char *kind, struct str name, const struct resource_group_list *groups,
+                      struct err *err);

@@ -97,6 +97,53 @@ static void what_was_never_there_can_go(void **state)
     }
 }
 
+static struct opt_quantity whole(int64_t amount)
+{
+    return (struct opt_quantity){.is_set = true, .value = {.nano = (i128)amount * 1000000000}};
+}
+
+/* The server's schema lets none of it through; where it isn't there, the object is dropped. */
+static void a_negative_amount_is_refused_with_its_place(void **state)
+{
+    struct fixture *f = *state;
+    struct quota_resource cpu = {.name = STR("cpu")};
+    struct quota_flavor flavor = {.name = STR("h100"), .resources = {&cpu, 1}};
+    struct resource_group group = {.flavors = {&flavor, 1}};
+    struct cohort sea = {
+        .meta = {.name = STR("sea"), .uid = STR("s"), .resource_version = STR("1")},
+        .spec.resource_groups = {&group, 1}};
+    struct queue crane = {
+        .meta = {.name = STR("crane"), .uid = STR("c"), .resource_version = STR("1")},
+        .spec.resource_groups = {&group, 1}};
+    struct event events[] = {
+        {.kind = EVENT_OBJECT, .object = {.kind = KIND_COHORT, .value = &sea.meta}},
+        {.kind = EVENT_OBJECT, .object = {.kind = KIND_QUEUE, .value = &crane.meta}},
+    };
+    struct err err;
+    assert_int_equal(step(f, &events[1], &err).code, RC_INVALID);
+    check_str(err_text(&err), "Queue crane: spec.resourceGroups[0].flavors[0] (h100): nominalQuota "
+                              "of cpu must be a quantity of 0 or more");
+    cpu.nominal_quota = whole(-1);
+    assert_int_equal(step(f, &events[0], &err).code, RC_INVALID);
+    check_str(err_text(&err), "Cohort sea: spec.resourceGroups[0].flavors[0] (h100): nominalQuota "
+                              "of cpu must be a quantity of 0 or more");
+    cpu.nominal_quota = whole(0);
+    cpu.borrowing_limit = whole(-1);
+    assert_int_equal(step(f, &events[0], &err).code, RC_INVALID);
+    check_str(err_text(&err), "Cohort sea: spec.resourceGroups[0].flavors[0] (h100): "
+                              "borrowingLimit of cpu must be a quantity of 0 or more");
+    cpu.borrowing_limit = whole(0);
+    cpu.lending_limit = whole(-1);
+    assert_int_equal(step(f, &events[1], &err).code, RC_INVALID);
+    check_str(err_text(&err), "Queue crane: spec.resourceGroups[0].flavors[0] (h100): lendingLimit "
+                              "of cpu must be a quantity of 0 or more");
+    cpu.lending_limit = whole(0);
+    for (size_t i = 0; i < ARRAY_COUNT(events); i++) {
+        assert_int_equal(step(f, &events[i], &err).code, RC_OK);
+    }
+    core_assert_consistent(f->core);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -104,7 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(an_object_of_no_kind_is_refused),     T(an_event_of_no_kind_is_refused),
         T(an_answer_to_nothing_is_passed_over), T(time_never_goes_back),
-        T(what_was_never_there_can_go),
+        T(what_was_never_there_can_go),         T(a_negative_amount_is_refused_with_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
