@@ -205,6 +205,32 @@ static void room_on_one_flavor_is_not_used_on_another(void **state)
     assert_null(strstr(trace_text(s), "train: admit"));
 }
 
+/* A check without a class to ask for is told, and asks for nothing. */
+static void check_without_a_class_is_told(void **state)
+{
+    struct scenario *s = *state;
+    given_json(s, KIND_QUEUE,
+               "{\"metadata\":{\"name\":\"q\"},\"spec\":{\"namespaceSelector\":{},"
+               "\"admissionChecks\":[\"provisioning\"],\"resourceGroups\":[{\"flavors\":[{\"name\":"
+               "\"default\",\"resources\":[{\"name\":\"cpu\",\"nominalQuota\":8}]}]}]}}");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    expect_state(s, "train", "Pending WaitingForCheck");
+    expect_message(s, "train", "no spec.provisioning.className to ask for");
+    assert_int_equal(requests_of(s, "train"), 0);
+    expect_used(s, "q", "cpu=0");
+}
+
+/* An autoscaler that gives no message is quoted by its reason, or not at all. */
+static void failure_without_a_message(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_job(s, "train", "q", "pods=2 cpu=1");
+    request_says_that(s, request_of(s, "train"), "Failed", "");
+    expect_state(s, "train", "Pending Backoff");
+    expect_message(s, "train", "failed");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +240,8 @@ int main(void)
         scenario_test(requests_that_are_not_named_like_ours_are_left_alone),
         scenario_test(request_made_anew_is_another_one),
         scenario_test(only_who_asks_for_what_is_managed_asks_for_room),
+        scenario_test(check_without_a_class_is_told),
+        scenario_test(failure_without_a_message),
         scenario_test(room_on_one_flavor_is_not_used_on_another),
     };
     return cmocka_run_group_tests_name("checks_odd", tests, NULL, NULL);

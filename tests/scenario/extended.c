@@ -141,6 +141,43 @@ static void queue_that_lists_both_names_is_not_ready(void **state)
     check_str(queue->status.flavors.items[0].resources.items[0].name, NAME);
 }
 
+/* So does a cohort; what its queues may use is counted by the name that it lists first, until it is
+ * mended. */
+static void given_sea(struct scenario *s, const char *second)
+{
+    char json[600];
+    (void)snprintf(json, sizeof(json),
+                   "{\"metadata\":{\"name\":\"sea\"},\"spec\":{\"resourceGroups\":[{\"flavors\":[{"
+                   "\"name\":\"default\",\"resources\":[{\"name\":\"" NAME
+                   "\",\"nominalQuota\":\"1\"}%s]}]}]}}",
+                   second);
+    given_json(s, KIND_COHORT, json);
+}
+
+static void cohort_that_lists_both_names_is_not_ready(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16 " NAME "=4");
+    given_sea(s, ",{\"name\":\"" CLASS "\",\"nominalQuota\":\"2\"}");
+    given_queue(s, "q", "cohort=sea " NAME "=0");
+    at(s, 15000);
+    const struct cohort *sea = scenario_object(s, KIND_COHORT, "sea");
+    check_str(sea->status.conditions.items[0].status, "True");
+    given_class_for(s, NAME);
+    at(s, 30000);
+    sea = scenario_object(s, KIND_COHORT, "sea");
+    check_str(sea->status.conditions.items[0].status, "False");
+    check_str(sea->status.conditions.items[0].reason, "Invalid");
+    given_job(s, "a", "q", "pods=1 " NAME "=1");
+    expect_state(s, "a", "Admitted");
+    given_job(s, "b", "q", "pods=1 " NAME "=1");
+    expect_state(s, "b", "Pending CohortExhausted");
+    given_sea(s, "");
+    at(s, 45000);
+    sea = scenario_object(s, KIND_COHORT, "sea");
+    check_str(sea->status.conditions.items[0].status, "True");
+}
+
 /* Pods on their way keep both what the plugins and what the devices may have to serve them. */
 static void promises_hold_whichever_way_a_node_serves(void **state)
 {
@@ -204,6 +241,7 @@ int main(void)
         scenario_test(device_of_an_extended_resource_is_free_with_its_claim),
         scenario_test(account_is_the_classs_as_soon_as_there_is_one),
         scenario_test(queue_that_lists_both_names_is_not_ready),
+        scenario_test(cohort_that_lists_both_names_is_not_ready),
         scenario_test(promises_hold_whichever_way_a_node_serves),
         scenario_test(implicit_name_wakes_with_its_class),
         scenario_test(pods_are_kept_off_a_node_that_misleads),

@@ -268,6 +268,47 @@ static void namespaces_take_turns_at_once(void **state)
     expect_state(s, "m2", "Pending QuotaExhausted");
 }
 
+/* The head of a Backfill queue has room kept from those behind it: not from another namespace's
+ * gang that is before it by what was used, from its own namespace's later one. */
+static void room_is_kept_from_those_behind_by_use(void **state)
+{
+    struct scenario *s = *state;
+    given_shared_queue(s, "Backfill", "4");
+    given_namespace(s, "blue", "");
+    given_job(s, "old", "q", "pods=4 cpu=1 created=0");
+    scenario_start(s);
+    at(s, HOUR);
+    given_job(s, "long", "q", "pods=2 cpu=1 max-runtime=60m created=3600000");
+    job_finishes(s, "old");
+    expect_state(s, "long", "Admitted");
+    gang_starts(s, "long", "");
+    at(s, HOUR + 60000);
+    given_job(s, "head", "q", "pods=4 cpu=1 created=3600001");
+    given_job(s, "behind", "q", "pods=1 cpu=1 created=3600002");
+    expect_state(s, "behind", "Pending ReservedForOther");
+    given_job(s, "blue", "q", "ns=blue pods=2 cpu=1 created=3600003");
+    expect_state(s, "blue/blue", "Admitted");
+    expect_state(s, "head", "Pending QuotaExhausted");
+}
+
+/* A number that nobody has written is taken for a very large one. */
+static void use_beyond_all_bounds_is_much(void **state)
+{
+    struct scenario *s = *state;
+    given_past(s, "1");
+    struct queue *tug = scenario_object(s, KIND_QUEUE, "tug");
+    static struct decayed_usage much[] = {
+        {.name = STR_INIT("ml/cpu"), .value = STR_INIT("99999999999999999999999999999999999999")},
+        {.name = STR_INIT("cpu"), .value = STR_INIT("5")},
+        {.name = STR_INIT("blue/cpu"), .value = STR_INIT("x")}};
+    assert_non_null(tug->status.fair_sharing);
+    tug->status.fair_sharing->decayed_usage = (struct decayed_usage_list){much, 3};
+    restart(s, WITHOUT_ADMISSIONS);
+    job_finishes(s, "now");
+    expect_state(s, "of-crane", "Admitted");
+    expect_state(s, "of-tug", "Pending CohortExhausted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +325,8 @@ int main(void)
         scenario_test(the_namespace_that_has_used_less_goes_first),
         scenario_test(strict_fifo_keeps_its_order),
         scenario_test(namespaces_take_turns_at_once),
+        scenario_test(room_is_kept_from_those_behind_by_use),
+        scenario_test(use_beyond_all_bounds_is_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

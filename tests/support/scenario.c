@@ -279,6 +279,10 @@ static void write_status(struct scenario *s, const struct effect *effect)
             ((struct resource_flavor *)entry->value)->status = content.flavor.status;
             entry_touch(s, entry);
             tell(s, entry);
+        } else if (entry != NULL && effect->object_kind == KIND_COHORT) {
+            ((struct cohort *)entry->value)->status = content.cohort.status;
+            entry_touch(s, entry);
+            tell(s, entry);
         }
     }
     answer(s, effect, EFFECT_OK, STR_NONE, STR_NONE);
