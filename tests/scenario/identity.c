@@ -174,6 +174,54 @@ static void orphaned_devices_are_charged_over_a_restart(void **state)
     expect_used(s, "q", "gpu.example.com=0 cpu=0");
 }
 
+/* Its Admission is put back by hand, with another uid, while its pods are left: it goes with them.
+ */
+static void admission_of_orphans_that_is_made_anew(void **state)
+{
+    struct scenario *s = *state;
+    given_orphans(s);
+    struct admission *admission = scenario_object(s, KIND_ADMISSION, "a");
+    admission->meta.uid = STR("made-anew");
+    object_changed(s, KIND_ADMISSION, "a");
+    restart(s, WITH_ADMISSIONS);
+    admission = scenario_object(s, KIND_ADMISSION, "a");
+    admission->meta.uid = STR("once-more");
+    object_changed(s, KIND_ADMISSION, "a");
+    expect_used(s, "q", "cpu=4");
+    for (int i = 0; i < 4; i++) {
+        char pod[8 + 16];
+        snprintf(pod, sizeof(pod), "a-%d", i);
+        object_gone(s, KIND_POD, pod);
+    }
+    expect_used(s, "q", "cpu=0");
+    expect_state(s, "a", "no Admission");
+}
+
+/* An Admission of several flavors, one of which rations each: a resource is charged once, what is
+ * unreadable in its columns isn't, and what rounds to a part of a device is a whole one. */
+static void orphans_are_charged_by_the_columns_of_their_admission(void **state)
+{
+    struct scenario *s = *state;
+    given_flavor(s, "big", "");
+    given_flavor(s, "cards", "");
+    given_node(s, "n1", "cpu=16 example.com/card=8");
+    given_queue(s, "q", "flavor=big cpu=8 group=new flavor=cards example.com/card=8");
+    given_job(s, "a", "q", "pods=2 cpu=1 example.com/card=1");
+    scenario_start(s);
+    gang_starts(s, "a", "n1 n1");
+    expect_used(s, "q", "cpu=2 example.com/card=2");
+    job_is_orphan_deleted(s, "a", 2);
+    restart(s, WITH_ADMISSIONS);
+    expect_used(s, "q", "cpu=2 example.com/card=2");
+    struct admission *admission = scenario_object(s, KIND_ADMISSION, "a");
+    admission->status.devices = STR("example.com/card=9 gone=3 gpu.example.com cpu=x =");
+    restart(s, WITH_ADMISSIONS);
+    expect_used(s, "q", "cpu=2 example.com/card=2"); /* by the pods, not by the column */
+    object_gone(s, KIND_POD, "a-0");
+    object_gone(s, KIND_POD, "a-1");
+    expect_used(s, "q", "cpu=0 example.com/card=0");
+}
+
 /* Without the Admission nobody knows the queue; the nodes are taken all the same. */
 static void orphaned_pods_without_an_admission_hold_their_nodes(void **state)
 {
@@ -311,6 +359,8 @@ int main(void)
         scenario_test(orphaned_pods_hold_their_quota_under_an_owned_admission),
         scenario_test(pods_with_an_owner_are_no_orphans),
         scenario_test(orphaned_devices_are_charged_over_a_restart),
+        scenario_test(admission_of_orphans_that_is_made_anew),
+        scenario_test(orphans_are_charged_by_the_columns_of_their_admission),
         scenario_test(orphaned_pods_without_an_admission_hold_their_nodes),
         scenario_test(forged_label_of_a_pod_gains_nothing),
         scenario_test(admission_that_nobody_collects_is_deleted),
