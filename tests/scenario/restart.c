@@ -196,6 +196,33 @@ static void stopping_gang_is_still_charged_after_a_restart(void **state)
     expect_state(s, "b", "Admitted");
 }
 
+/* A Job that is found finished with pods that still run is charged for them until they are gone. */
+static void finished_job_is_charged_for_pods_that_are_left(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", "cpu=4");
+    given_job(s, "a", "q", "pods=4 cpu=1");
+    scenario_start(s);
+    gang_starts(s, "a", "n1 n1 n1 n1");
+    static struct condition failed = {.type = STR_INIT("Failed"), .status = STR_INIT("True")};
+    scenario_job(s, "a")->status.conditions = (struct condition_list){&failed, 1};
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        listing_order(s, seed);
+        restart(s, seed % 2 == 0 ? WITHOUT_ADMISSIONS : WITH_ADMISSIONS);
+        expect_used(s, "q", "cpu=4");
+    }
+    given_job(s, "b", "q", "pods=1 cpu=1");
+    expect_state(s, "b", "Pending QuotaExhausted");
+    for (int i = 0; i < 4; i++) {
+        char pod[16];
+        (void)snprintf(pod, sizeof(pod), "a-%d", i);
+        pod_gone(s, pod);
+    }
+    expect_state(s, "b", "Admitted");
+    expect_used(s, "q", "cpu=1");
+}
+
 /* Backoff and place ride on the Admission. */
 static void backoff_outlives_a_restart(void **state)
 {
@@ -319,6 +346,7 @@ int main(void)
         scenario_test(kill_between_write_and_answer_loses_no_charge),
         scenario_test(start_that_is_seen_after_its_pods_is_taken_over),
         scenario_test(stopping_gang_is_still_charged_after_a_restart),
+        scenario_test(finished_job_is_charged_for_pods_that_are_left),
         scenario_test(backoff_outlives_a_restart),
         scenario_test(backoff_of_a_suspension_outlives_a_crash_before_its_admission),
         scenario_test(running_gang_that_is_short_at_the_start_gets_its_time),

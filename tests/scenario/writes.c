@@ -193,6 +193,28 @@ static void refused_suspension_is_tried_again_and_counted_once(void **state)
     expect_message(s, "a", "1 failed so far");
 }
 
+/* A Job that its user has started is suspended again. What the server refuses is tried again in its
+ * time, whatever happens to the Job meanwhile. */
+static void refused_suspension_of_a_started_job_waits_its_time(void **state)
+{
+    struct scenario *s = *state;
+    given_small_cluster(s);
+    writes_are_manual(s, true);
+    given_job(s, "a", "q", "pods=1 cpu=1 running=true");
+    scenario_start(s);
+    assert_true(write_is_out(s, "a"));
+    write_refused(s, "a", "no");
+    at(s, 1000);
+    job_annotated(s, "a", "example.com/note", "x");
+    assert_false(write_is_out(s, "a"));
+    at(s, 4999);
+    assert_false(write_is_out(s, "a"));
+    at(s, 6000);
+    assert_true(write_is_out(s, "a"));
+    write_ok(s, "a", true);
+    assert_true(scenario_job(s, "a")->spec.suspend.value);
+}
+
 /* The same objects again and again, and time that passes: not one effect. */
 static void nothing_changed_nothing_asked(void **state)
 {
@@ -281,6 +303,7 @@ int main(void)
         scenario_test(job_deleted_while_the_write_is_in_flight_holds_nothing),
         scenario_test(gone_answer_releases_what_was_held),
         scenario_test(refused_suspension_is_tried_again_and_counted_once),
+        scenario_test(refused_suspension_of_a_started_job_waits_its_time),
         scenario_test(nothing_changed_nothing_asked),
         scenario_test(admission_takes_two_writes),
         scenario_test(content_is_told_once),
