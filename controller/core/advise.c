@@ -106,7 +106,7 @@ static int64_t try_change(struct trial *trial, const struct pod_spec *spec,
                                 .sets = &only,
                                 .set_count = 1};
     struct shape *changed = shape_use(core, &input);
-    if (changed->users == 1 && set->labels != NULL) {
+    if (changed->users == 1) {
         pod_set_meet_labels(&changed->sets[0], &set->labels->meta.labels);
         changed->sets[0].labels_vary = set->labels_vary;
     }

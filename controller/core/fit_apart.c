@@ -6,6 +6,8 @@
  * node is rather left out than counted wrongly. */
 #include "internal.h"
 
+#include <assert.h>
+
 #include "tallyman/base/alloc.h"
 
 static bool is_added_by_controller(struct str key)
@@ -64,7 +66,8 @@ static bool may_match(const struct label_selector *selector, const struct pod_se
     if (selector == NULL) {
         return false;
     }
-    if (set->labels == NULL || set->labels_vary) {
+    assert(set->labels != NULL && "a gang's template has met its shape");
+    if (set->labels_vary) {
         return true;
     }
     const struct string_map *labels = &set->labels->meta.labels;
