@@ -288,6 +288,29 @@ static void all_devices_are_those_that_match(void **state)
     expect_message(s, "second", "ml/big has a selector that fails on a device there");
 }
 
+/* Where a pod that asks for so many comes to the device on which its selector fails, kube-scheduler
+ * gives up; where it may find enough before it, the node is passed over all the same. */
+static void selector_that_fails_for_so_many(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_slice(s, "s", "n1", "{'name':'a'},{'name':'b','attributes':{'size':{'int':2}}}");
+    given_ask(
+        s, "pair",
+        "'constraints':[{'matchAttribute':'gpu.example.com/size'}],'requests':[{'name':'r',"
+        "'exactly':{" OF_CLASS WITH("device.attributes[\\\"gpu.example.com\\\"].size == 2") "}}]");
+    given_job(s, "gang", "q", "pods=1 template=pair");
+    expect_state(s, "gang", "Pending NeverFits");
+    expect_message(s, "gang", "ml/pair has a selector that fails on a device there");
+    given_slice(s, "s", "n1", "{'name':'a','attributes':{'size':{'int':2}}},{'name':'b'}");
+    expect_state(s, "gang", "Pending DevicesExhausted");
+    expect_message(s, "gang", "nodes are passed over on whose devices a selector");
+    given_slice(s, "s", "n1",
+                "{'name':'a','attributes':{'size':{'int':2}}},{'name':'b','attributes':{'size':{"
+                "'int':1}}}");
+    expect_state(s, "gang", "Admitted");
+}
+
 /* -- devices in parts -------------------------------------------------------------------------- */
 
 #define SHARED(name, policy)                                                                       \
@@ -363,6 +386,7 @@ int main(void)
         scenario_test(alternative_that_makes_a_claim_too_large_is_left_out),
         scenario_test(all_of_too_many_never_fit),
         scenario_test(all_devices_are_those_that_match),
+        scenario_test(selector_that_fails_for_so_many),
         scenario_test(step_of_nothing_never_fits),
         scenario_test(admin_access_takes_no_part),
         scenario_test(claim_that_breaks_is_named),

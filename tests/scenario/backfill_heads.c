@@ -15,8 +15,8 @@ enum { QUEUES = 70, BOOKED = 64 };
 static void heads_beyond_those_that_are_booked(void **state)
 {
     struct scenario *s = *state;
-    char name[20];
-    char queue[20];
+    char name[40];
+    char queue[40];
     char options[100];
     checks_are_cheap(s);
     given_flavor(s, "default", "");
