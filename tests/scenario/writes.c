@@ -1,6 +1,8 @@
 /* The one write that admits: its guards, its answers, and that nothing is written for nothing. */
 #include <stdio.h>
 
+#include <string.h>
+
 #include "support/check.h"
 #include "support/scenario.h"
 
@@ -215,6 +217,23 @@ static void refused_suspension_of_a_started_job_waits_its_time(void **state)
     assert_true(scenario_job(s, "a")->spec.suspend.value);
 }
 
+/* A version that isn't a plain number is nobody's to read: the guard names it as it stands. */
+static void version_that_is_no_number_guards_the_write(void **state)
+{
+    struct scenario *s = *state;
+    given_small_cluster(s);
+    given_queue(s, "q", "cpu=0");
+    given_job(s, "a", "q", "pods=1 cpu=1");
+    expect_state(s, "a", "Pending NeverFits");
+    scenario_job(s, "a")->meta.resource_version = STR("007");
+    object_again(s, KIND_JOB, "a");
+    trace_forget(s);
+    given_queue(s, "q", "cpu=4");
+    expect_state(s, "a", "Admitted");
+    assert_null(strstr(trace_text(s), "conflict"));
+    assert_false(scenario_job(s, "a")->spec.suspend.value);
+}
+
 /* The same objects again and again, and time that passes: not one effect. */
 static void nothing_changed_nothing_asked(void **state)
 {
@@ -304,6 +323,7 @@ int main(void)
         scenario_test(gone_answer_releases_what_was_held),
         scenario_test(refused_suspension_is_tried_again_and_counted_once),
         scenario_test(refused_suspension_of_a_started_job_waits_its_time),
+        scenario_test(version_that_is_no_number_guards_the_write),
         scenario_test(nothing_changed_nothing_asked),
         scenario_test(admission_takes_two_writes),
         scenario_test(content_is_told_once),
