@@ -72,6 +72,19 @@ static void promises_count_as_taken_when_domains_are_compared(void **state)
     expect_selector(s, "third", "rack", "r1");
 }
 
+/* The set that no flavor takes is named. */
+static void set_without_a_flavor_is_named(void **state)
+{
+    struct scenario *s = *state;
+    given_flavor(s, "default", "label=kind:a");
+    given_queue(s, "q", "cpu=64");
+    given_node(s, "n1", "cpu=8 label=kind:a");
+    given_pod_set(s, "gang", "launcher", "pods=1 cpu=1 selector=kind:b");
+    given_job(s, "gang", "q", "pods=2 cpu=1");
+    expect_state(s, "gang", "Pending NoMatchingFlavor");
+    expect_message(s, "gang", "pod set launcher: ");
+}
+
 /* -- claims -------------------------------------------------------------------------------------
  */
 
@@ -90,6 +103,28 @@ static void named_claim_stays_in_the_domain(void **state)
     expect_state(s, "three", "Admitted");
     expect_selector(s, "three", "rack", "r2");
     expect_selector(s, "three", "kubernetes.io/hostname", "n2");
+}
+
+/* What a class selects is counted by rack: an edit of the class has it counted anew. */
+static void racks_are_counted_anew_when_a_class_is_edited(void **state)
+{
+    struct scenario *s = *state;
+    given_racks(s, "cpu=64 " CLASS "=8");
+    given_host(s, "n1", "r1", 8);
+    given_host(s, "n2", "r2", 8);
+    given_devices(s, "n1", "a b");
+    given_devices(s, "n2", "c d");
+    given_class(s, CLASS, "device.driver == 'other.example.com'");
+    given_template(s, "one", CLASS, 1);
+    given_job(s, "two", "q", "pods=2 cpu=1 template=one required=rack");
+    expect_state(s, "two", "Pending NeverFits");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    expect_state(s, "two", "Admitted");
+    given_class(s, CLASS, "device.driver == 'other.example.com'");
+    given_job(s, "more", "q", "pods=2 cpu=1 template=one required=rack");
+    expect_state(s, "more", "Pending NeverFits");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    expect_state(s, "more", "Admitted");
 }
 
 /* -- stopping others ----------------------------------------------------------------------------
@@ -188,6 +223,8 @@ int main(void)
         scenario_test(sets_that_no_domain_holds_together_wait),
         scenario_test(promises_count_as_taken_when_domains_are_compared),
         scenario_test(named_claim_stays_in_the_domain),
+        scenario_test(racks_are_counted_anew_when_a_class_is_edited),
+        scenario_test(set_without_a_flavor_is_named),
         scenario_test(only_those_in_one_domain_are_stopped),
         scenario_test(room_of_victims_is_kept_in_the_domain),
         scenario_test(room_of_victims_is_kept_over_a_restart),
