@@ -24,7 +24,7 @@ struct books books_at_first(const struct model_state *state, const struct answer
     struct books books = {.state = state, .core = core};
     for (int g = 0; g < GANGS; g++) {
         const struct model_gang *gang = &state->gangs[g];
-        books.is_charged[g] = gang->exists && gang->is_running;
+        books.is_charged[g] = books.is_using[g] = gang->exists && gang->is_running;
         books.flavor[g] = gang->flavor;
         books.count[g] = gang->count;
     }
@@ -99,4 +99,10 @@ bool is_twin(const struct model_gang *a, const struct model_gang *b)
     return a->queue == b->queue && a->count == b->count && fewest(a) == fewest(b) &&
            is_partial(a) == is_partial(b) && a->selector == b->selector &&
            a->bound_s == b->bound_s && memcmp(a->ask, b->ask, sizeof(a->ask)) == 0;
+}
+
+bool is_class_allowed(const struct model_state *state, const struct model_gang *gang)
+{
+    uint32_t classes = state->queues[gang->queue].classes;
+    return classes == 0 || (classes >> gang->priority & 1) != 0;
 }

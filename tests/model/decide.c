@@ -400,7 +400,7 @@ static void charge(struct pass *pass, int g, const struct proposal *proposal)
         .victims = proposal->victims,
         .reason = proposal->reason,
     };
-    books->is_charged[g] = true;
+    books->is_charged[g] = books->is_using[g] = true;
     books->is_new[g] = true;
     books->is_reserved[g] = proposal->mode == MODE_PREEMPT;
     books->flavor[g] = proposal->flavor;
@@ -432,6 +432,9 @@ static void settle_those_out_of_the_pass(struct pass *pass)
         } else if (gang->exists && gang->is_held) {
             answer->decision = DECISION_HELD;
             answer->reason = REASON_HELD;
+        } else if (gang->exists && !is_class_allowed(state, gang)) {
+            answer->decision = DECISION_INVALID;
+            answer->reason = REASON_INVALID;
         } else if (gang->exists && state->queues[gang->queue].is_stopped) {
             wait_for(pass, g, REASON_QUEUE_STOPPED);
         } else if (gang->exists) {

@@ -1,6 +1,6 @@
 /* fair.c - the order between queues: not borrowing before borrowing, by height; then, where fair
  * sharing is on, the lower weighted dominant share with the gang's own demand added, level by
- * level; then priority, time, uid. */
+ * level; with a half-life less use over time before that (past.c); then priority, time, uid. */
 #include "model/policy.h"
 
 int tree_root(const struct model_state *state, int member)
@@ -14,7 +14,8 @@ int tree_root(const struct model_state *state, int member)
 bool tree_is_fair(const struct model_state *state, int root)
 {
     for (int m = 0; m < MEMBERS; m++) {
-        if (state->members[m].exists && state->members[m].weight != NONE &&
+        const struct member *member = &state->members[m];
+        if (member->exists && (member->weight != NONE || member->half_life_s != NONE) &&
             tree_root(state, m) == root) {
             return true;
         }
@@ -85,6 +86,12 @@ static int better(const struct books *books, const struct turn *turns, const int
     }
     if (a->height != b->height) {
         return a->height < b->height ? queues[0] : queues[1];
+    }
+    int past = branches[0] == NONE
+                   ? 0
+                   : share_compare(past_of(books, branches[0]), past_of(books, branches[1]));
+    if (past != 0) {
+        return past < 0 ? queues[0] : queues[1];
     }
     int order = branches[0] == NONE ? 0
                                     : share_compare(share_with(books, branches[0], a),

@@ -56,7 +56,8 @@ static void generate_cohorts(struct dice *dice, struct model_state *state, int c
 {
     for (int c = 0; c < count; c++) {
         struct member *member = &state->members[c];
-        *member = (struct member){.exists = true, .parent = NONE, .weight = NONE};
+        *member =
+            (struct member){.exists = true, .parent = NONE, .weight = NONE, .half_life_s = NONE};
         forget_quota(member);
         if (c > 0 && chance(dice, 70)) {
             member->parent = roll(dice, c);
@@ -91,8 +92,9 @@ static void generate_queues(struct dice *dice, struct model_state *state, int co
     for (int q = 0; q < count; q++) {
         struct member *member = &state->members[COHORTS + q];
         struct model_queue *queue = &state->queues[q];
-        *member =
-            (struct member){.exists = true, .is_object = true, .parent = NONE, .weight = NONE};
+        *member = (struct member){
+            .exists = true, .is_object = true, .parent = NONE, .weight = NONE, .half_life_s = NONE};
+        queue->past_s = NONE;
         forget_quota(member);
         if (cohorts > 0 && chance(dice, 85)) {
             member->parent = roll(dice, cohorts);
@@ -311,6 +313,35 @@ static void generate_gangs(struct dice *dice, struct model_state *state, int run
     }
 }
 
+/* -- the past, and classes -----------------------------------------------------------------------
+ */
+
+/* Half-lives on some cohorts and queues, and what was used before now. */
+static void look_back(struct dice *dice, struct model_state *state)
+{
+    for (int m = 0; m < MEMBERS; m++) {
+        struct member *member = &state->members[m];
+        if (member->exists && member->is_object && chance(dice, 40)) {
+            member->half_life_s = 60 * (1 + roll(dice, 60));
+        }
+    }
+    for (int q = 0; q < QUEUES; q++) {
+        struct model_queue *queue = &state->queues[q];
+        if (state->members[COHORTS + q].exists && chance(dice, 60)) {
+            queue->past_s = 30 * roll(dice, 40);
+            queue->past[CPU] = 100000 * roll(dice, 50);
+            queue->past[DEVICE] = state->has_devices ? 100 * roll(dice, 50) : 0;
+        }
+    }
+}
+
+static void name_classes(struct dice *dice, struct model_state *state)
+{
+    for (int q = 0; q < QUEUES; q++) {
+        state->queues[q].classes = chance(dice, 30) ? 1u + (uint32_t)roll(dice, 15) : 0;
+    }
+}
+
 /* -- room that is kept ----------------------------------------------------------------------------
  */
 
@@ -416,5 +447,11 @@ void state_generate(struct model_state *state, uint64_t seed, struct kinds kinds
     generate_gangs(&dice, state, is_contested ? 60 : NONE);
     if (state->keeps_room) {
         keep_room(&dice, state);
+    }
+    if (kinds.may_look_back && chance(&dice, 30)) {
+        look_back(&dice, state);
+    }
+    if (kinds.may_have_classes && chance(&dice, 25)) {
+        name_classes(&dice, state);
     }
 }

@@ -191,7 +191,7 @@ static int next_in_queue(const struct pass *pass, int queue, int after)
     for (int g = 0; g < GANGS; g++) {
         const struct model_gang *gang = &state->gangs[g];
         bool waits = gang->exists && gang->queue == queue && !gang->is_running && !gang->is_held &&
-                     !pass->books.is_charged[g];
+                     !pass->books.is_charged[g] && is_class_allowed(state, gang);
         bool is_behind = after == NONE || is_ahead(state, after, g);
         if (waits && is_behind && (next == NONE || is_ahead(state, g, next))) {
             next = g;

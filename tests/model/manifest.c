@@ -92,11 +92,22 @@ static void add_quota(struct text *text, const struct model_state *state,
     text_addf(text, "%s", is_any ? "]" : "");
 }
 
-static void add_weight(struct text *text, int halves)
+static void add_fair_sharing(struct text *text, const struct member *member)
 {
-    if (halves != NONE) {
-        text_addf(text, ",\"fairSharing\":{\"weight\":\"%d.%d\"}", halves / 2, halves % 2 * 5);
+    bool has_weight = member->weight != NONE;
+    bool has_half_life = member->half_life_s != NONE;
+    if (!has_weight && !has_half_life) {
+        return;
     }
+    text_addf(text, ",\"fairSharing\":{");
+    if (has_weight) {
+        text_addf(text, "\"weight\":\"%d.%d\"%s", member->weight / 2, member->weight % 2 * 5,
+                  has_half_life ? "," : "");
+    }
+    if (has_half_life) {
+        text_addf(text, "\"halfLife\":\"%ds\"", member->half_life_s);
+    }
+    text_addf(text, "}");
 }
 
 static void put_cohort(struct sink *sink, const struct model_state *state, int c)
@@ -106,7 +117,7 @@ static void put_cohort(struct sink *sink, const struct model_state *state, int c
     struct text spec;
     text_init(&spec, sink->arena, 1u << 16);
     add_quota(&spec, state, member, all, all);
-    add_weight(&spec, member->weight);
+    add_fair_sharing(&spec, member);
     if (member->parent != NONE) {
         text_addf(&spec, ",\"parentName\":\"c%d\"", member->parent);
     }
@@ -138,6 +149,33 @@ static void add_duration(struct text *text, const char *name, int seconds)
     }
 }
 
+static void add_classes(struct text *text, const struct model_queue *queue)
+{
+    const char *before = ",\"allowedPriorityClasses\":[";
+    for (int p = 0; p < 4; p++) {
+        if ((queue->classes >> p & 1) != 0) {
+            text_addf(text, "%s\"p%d\"", before, p);
+            before = ",";
+        }
+    }
+    text_addf(text, "%s", queue->classes == 0 ? "" : "]");
+}
+
+/* What was used before, as the status has it. */
+static struct str status_of(struct arena *arena, const struct model_state *state,
+                            const struct model_queue *queue)
+{
+    if (queue->past_s == NONE) {
+        return STR("");
+    }
+    return arena_format(arena,
+                        ",\"status\":{\"fairSharing\":{\"asOf\":\"" STR_FMT
+                        "\",\"decayedUsage\":[{\"name\":\"quay/cpu\",\"value\":\"%d\"},"
+                        "{\"name\":\"quay/%s\",\"value\":\"%d\"}]}}",
+                        STR_ARG(time_at(arena, queue->past_s)), queue->past[CPU],
+                        device_name(state), queue->past[DEVICE]);
+}
+
 static void put_queue(struct sink *sink, const struct model_state *state, int q)
 {
     const struct model_queue *queue = &state->queues[q];
@@ -150,7 +188,8 @@ static void put_queue(struct sink *sink, const struct model_state *state, int q)
     }
     add_quota(&spec, state, member, queue->flavors, queue->cards);
     add_policy(&spec, queue);
-    add_weight(&spec, member->weight);
+    add_fair_sharing(&spec, member);
+    add_classes(&spec, queue);
     if (queue->protect_s > 0) {
         text_addf(&spec, ",\"minRuntimeProtection\":\"%ds\"", queue->protect_s);
     }
@@ -165,7 +204,8 @@ static void put_queue(struct sink *sink, const struct model_state *state, int q)
               queue->is_stopped ? ",\"stopPolicy\":\"Hold\"" : "",
               state->is_physical ? "" : ",\"fit\":\"Quota\"");
     put(sink, KIND_QUEUE, arena_format(sink->arena, "q%d", q), none(),
-        arena_format(sink->arena, "\"spec\":{" STR_FMT "}", STR_ARG(text_str(&spec))));
+        arena_format(sink->arena, "\"spec\":{" STR_FMT "}" STR_FMT, STR_ARG(text_str(&spec)),
+                     STR_ARG(status_of(sink->arena, state, queue))));
 }
 
 static void put_policy_objects(struct sink *sink, const struct model_state *state)

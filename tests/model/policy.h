@@ -33,6 +33,7 @@ struct books {
     const struct answer *core;
     const struct keeping *kept; /* NULL: it isn't asked for */
     bool is_charged[GANGS];
+    bool is_using[GANGS]; /* the same, whoever is thought to be gone */
     bool is_stopping[GANGS];
     bool is_new[GANGS];      /* admitted in this pass: no pod is bound */
     bool is_reserved[GANGS]; /* and its victims are still there */
@@ -51,6 +52,8 @@ int ask_of(const struct model_gang *gang, enum resource r, int count);
 int choices_of(const struct model_state *state, int gang, int ret_choices[CHOICES]);
 /* The queue lists all that it asks for there, and its selector allows it. */
 bool choice_is_open(const struct model_state *state, const struct model_gang *gang, int choice);
+/* Its queue takes its PriorityClass. */
+bool is_class_allowed(const struct model_state *state, const struct model_gang *gang);
 /* The flavor whose nodes those are. */
 int nodes_of(int choice);
 /* Both ask the same of one queue: whatever keeps the one keeps the other. */
@@ -180,6 +183,8 @@ struct share {
 /* What the member borrows, by its weight, of what its parent could give. */
 struct share share_at(const struct books *books, int member);
 int share_compare(struct share a, struct share b);
+/* past.c: what the member has used, as the share weighs it, with a half-life; else nothing. */
+struct share past_of(const struct books *books, int member);
 int tree_root(const struct model_state *state, int member);
 bool tree_is_fair(const struct model_state *state, int root);
 

@@ -132,6 +132,14 @@ static bool simplify_queue(struct model_state *state, int i)
         return clear(&queue->default_runtime_s, NONE);
     case 10:
         return clear(&queue->max_runtime_s, NONE);
+    case 11:
+        queue->past[CPU] = queue->past[DEVICE] = 0;
+        return clear(&queue->past_s, NONE);
+    case 12: {
+        bool was = queue->classes != 0;
+        queue->classes = 0;
+        return was;
+    }
     default:
         return false;
     }
@@ -181,7 +189,9 @@ static bool simplify_all(struct model_state *state, int i)
     case 1:
         return unset(&state->is_dra);
     default:
-        return i >= 2 && i < 2 + MEMBERS && clear(&state->members[i - 2].weight, NONE);
+        return i < 2 + MEMBERS ? clear(&state->members[i - 2].weight, NONE)
+                               : i < 2 + 2 * MEMBERS &&
+                                     clear(&state->members[i - 2 - MEMBERS].half_life_s, NONE);
     }
 }
 

@@ -50,9 +50,10 @@ struct quota {
 
 struct member {
     bool exists;
-    bool is_object; /* a cohort may exist by its name alone */
-    int parent;     /* a cohort, or NONE */
-    int weight;     /* fairSharing, in halves; NONE: not set */
+    bool is_object;  /* a cohort may exist by its name alone */
+    int parent;      /* a cohort, or NONE */
+    int weight;      /* fairSharing, in halves; NONE: not set */
+    int half_life_s; /* fairSharing; NONE: not set */
     struct quota quota[FLAVORS][RESOURCES];
 };
 
@@ -74,6 +75,9 @@ struct model_queue {
     int max_runtime_s;
     bool looks_on_before_borrowing; /* whenCanBorrow TryNextFlavor */
     bool is_stopped;
+    uint32_t classes;    /* a bit for each priority that may be used; 0: all */
+    int past[RESOURCES]; /* used before, in units times seconds, as of so long ago */
+    int past_s;          /* NONE: the status says nothing */
 };
 
 struct model_gang {
@@ -120,11 +124,17 @@ struct kinds {
     bool may_be_contested; /* a third have cohorts that own most of the quota, and queues that may
                               take it from each other */
     bool may_have_groups;  /* a quarter have two resource groups */
+    bool may_look_back;    /* half of those with fair sharing have half-lives and past use */
+    bool may_have_classes; /* some queues take some PriorityClasses only */
     bool may_keep_room;    /* a quarter have run-time bounds and queues that keep room for a head */
 };
 
 #define ALL_KINDS                                                                                  \
-    ((struct kinds){.may_be_contested = true, .may_have_groups = true, .may_keep_room = true})
+    ((struct kinds){.may_be_contested = true,                                                      \
+                    .may_have_groups = true,                                                       \
+                    .may_look_back = true,                                                         \
+                    .may_have_classes = true,                                                      \
+                    .may_keep_room = true})
 
 /* The same seed gives the same state. */
 void state_generate(struct model_state *state, uint64_t seed, struct kinds kinds);

@@ -275,7 +275,8 @@ static bool waits_elsewhere(const struct hunt *hunt, int g)
     const struct books *books = hunt->need->books;
     const struct model_gang *gang = &books->state->gangs[g];
     return gang->exists && !gang->is_running && !gang->is_held && !books->is_new[g] &&
-           !books->state->queues[gang->queue].is_stopped && !is_own(hunt, g);
+           is_class_allowed(books->state, gang) && !books->state->queues[gang->queue].is_stopped &&
+           !is_own(hunt, g);
 }
 
 static bool could_anybody_take(const struct hunt *hunt, const struct books *left)
