@@ -75,6 +75,13 @@ void preempt_relief_end(struct core *core, const struct victims *victims);
 /* After a pass: wakes those that what has begun to stop in it may help; false: nobody. */
 bool preempt_wake_for_relief(struct core *core);
 
+/* -- wake.c, wake_cluster.c -- */
+
+/* Whether its pods could stand on that node, whatever is free there: by labels and the like. */
+bool shape_may_use_node(const struct core *core, const struct shape *shape,
+                        const struct node_state *node);
+bool shape_wants_devices(const struct shape *shape);
+
 /* -- checkpoint.c: before a gang is stopped for another -----------------------------------------
  */
 

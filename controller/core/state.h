@@ -192,6 +192,8 @@ struct shape {
                            * that have found their places */
     /* Stopping others didn't do, beside pods on their way: these may land elsewhere. */
     bool is_preempting_beside_promises;
+    bool is_preempting_short_of_room; /* nor did it, for room on nodes */
+    bool is_room_relieved;            /* of which some begins to come free; preempt_relief.c */
     struct shape *next_preemptor, *previous_preemptor;
     bool is_beyond_help;      /* it wouldn't fit even if every gang had ended; see booking.h */
     bool is_help_unsure;      /* it has been judged since: that may have changed */

@@ -201,6 +201,9 @@ bool victims_fit(struct core *core, const struct search *search, struct evaluati
     if (evaluation->has_fit && !evaluation->fit.is_fit && evaluation->fit.is_beside_promises) {
         search->gang->shape->is_preempting_beside_promises = true;
     }
+    if (evaluation->has_fit && evaluation->verdict.reason != REASON_NONE) {
+        search->gang->shape->is_preempting_short_of_room = true;
+    }
     return evaluation->verdict.reason == REASON_NONE && evaluation->level <= search->level_max;
 }
 
@@ -424,6 +427,7 @@ bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
     *ret_victims = (struct victims){.count = 0};
     gang->look_again_ms = 0;
     gang->shape->is_preempting_beside_promises = false;
+    gang->shape->is_preempting_short_of_room = false;
     uint32_t own = 0;
     struct victims stopping = stopping_find(core, gang, &own);
     bool is_short = seen->verdict.reason != REASON_NONE && stopping.count > 0;

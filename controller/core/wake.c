@@ -1,5 +1,6 @@
 /* wake.c - a parked shape is looked at again only when what it waits for has changed. */
 #include "order.h"
+#include "preempt.h"
 #include "wait.h"
 
 void ready_add(struct core *core, struct shape *shape)
@@ -124,8 +125,8 @@ static bool has_room_for_one(struct core *core, const struct shape *shape, struc
 
 /* Whatever is free there. What the flavors tolerate isn't known here, so a taint keeps nobody from
  * looking again. */
-static bool may_use_node(const struct core *core, const struct shape *shape,
-                         const struct node_state *node)
+bool shape_may_use_node(const struct core *core, const struct shape *shape,
+                        const struct node_state *node)
 {
     bool may = !shape->is_resolved;
     for (uint32_t s = 0; s < shape->set_count && !may && node->object != NULL; s++) {
@@ -140,7 +141,7 @@ static bool may_use_node(const struct core *core, const struct shape *shape,
 void wake_for_node(struct core *core, struct node_state *node)
 {
     for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
-        if (!shape->is_room_changed && may_use_node(core, shape, node)) {
+        if (!shape->is_room_changed && shape_may_use_node(core, shape, node)) {
             shape->is_room_changed = core->has_room_changed = true;
         }
     }

@@ -6,7 +6,7 @@
  * told so simply (flavors of several resource groups, named claims) the gang is woken. */
 #include "ask.h"
 #include "extended.h"
-#include "internal.h"
+#include "preempt.h"
 
 /* What a node is to a set's pods, on whichever flavor of their queue. */
 enum service { SERVICE_NONE, SERVICE_DOWN, SERVICE_MISFIT, SERVICE_OPEN };
@@ -17,7 +17,7 @@ static bool wants_devices(const struct pod_set *set)
     return has_extended || set->spec->resource_claims.count > 0;
 }
 
-static bool shape_wants_devices(const struct shape *shape)
+bool shape_wants_devices(const struct shape *shape)
 {
     for (uint32_t s = 0; s < shape->set_count; s++) {
         if (wants_devices(&shape->sets[s])) {

@@ -143,6 +143,24 @@ static bool is_relieved(const struct books *before, const struct books *books, i
     return false;
 }
 
+/* Pods of one that has begun to stop are on nodes that it could use. */
+static bool is_room_relieved(const struct books *before, const struct books *books, int g)
+{
+    const struct model_state *state = books->state;
+    int choices[CHOICES];
+    int count = choices_of(state, g, choices);
+    for (int v = 0; state->is_physical && v < GANGS; v++) {
+        bool has_begun = books->is_stopping[v] && !before->is_stopping[v];
+        for (int i = 0; has_begun && i < count; i++) {
+            if (choice_is_open(state, &state->gangs[g], choices[i]) &&
+                nodes_of(choices[i]) == nodes_of(books->flavor[v])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 void note_relief(struct pass *pass, const struct books *before)
 {
     const struct model_state *state = pass->books.state;
@@ -153,7 +171,9 @@ void note_relief(struct pass *pass, const struct books *before)
         bool may_preempt = queue->within != WITHIN_NEVER || queue->reclaim != RECLAIM_NEVER;
         bool waits = state->gangs[g].exists && pass->is_done[g] && may_be_helped(&pass->answers[g]);
         pass->is_relieved[g] =
-            pass->is_relieved[g] || (waits && may_preempt && is_relieved(&then, &now, g));
+            pass->is_relieved[g] ||
+            (waits && may_preempt &&
+             (is_relieved(&then, &now, g) || is_room_relieved(before, &pass->books, g)));
     }
 }
 

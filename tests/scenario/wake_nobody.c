@@ -185,6 +185,34 @@ static void devices_that_others_were_to_get_wake_who_waits_for_them(void **state
     expect_state(s, "b", "Admitted");
 }
 
+/* Who may not go where somebody stops isn't looked at. */
+static void room_that_is_left_elsewhere_wakes_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "mid", 5);
+    given_priority_class(s, "high", 9);
+    given_queue(s, "a", "cpu=100 within=LowerPriority");
+    given_queue(s, "b", "cpu=100 within=LowerPriority");
+    given_node(s, "n1", "cpu=4 label=disk:ssd");
+    given_node(s, "n2", "cpu=2 label=disk:hdd");
+    given_node(s, "n3", "cpu=2 label=disk:hdd");
+    given_job(s, "four", "a", "pods=4 cpu=1 selector=disk:ssd created=0");
+    given_job(s, "two", "b", "pods=2 cpu=1 selector=disk:hdd created=0");
+    given_job(s, "equal", "b", "pods=2 cpu=1 selector=disk:hdd priority=mid created=0");
+    scenario_start(s);
+    gang_starts(s, "four", "n1 n1 n1 n1");
+    gang_starts(s, "two", "n2 n2");
+    gang_starts(s, "equal", "n3 n3");
+    at(s, 1000);
+    given_job(s, "wide", "b", "pods=3 cpu=1 selector=disk:hdd priority=mid created=1000");
+    expect_state(s, "wide", "Pending NodesFull");
+    (void)counts_take(s);
+    at(s, 2000);
+    given_job(s, "high", "a", "pods=2 cpu=1 selector=disk:ssd priority=high created=2000");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    check_i64(counts_take(s).gangs_visited, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +223,7 @@ int main(void)
         scenario_test(devices_wake_nobody_who_wants_none),
         scenario_test(devices_of_another_kind_or_node_wake_nobody),
         scenario_test(devices_that_others_were_to_get_wake_who_waits_for_them),
+        scenario_test(room_that_is_left_elsewhere_wakes_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
