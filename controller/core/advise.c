@@ -5,6 +5,7 @@
  * a shape, and costs credit that comes back with time: a controller that has fifty thousand gangs
  * to tell about decides first. What wasn't tried is told as not tried. */
 #include "booking.h"
+#include "gang_line.h"
 #include "internal.h"
 
 #include "tallyman/base/alloc.h"

@@ -15,6 +15,7 @@
  * it is Suspending and had one; the reservation goes with its last pod. */
 #include "check.h"
 #include "fit_plan.h"
+#include "gang_line.h"
 #include "gang_walk.h"
 #include "stopping.h"
 #include "wait.h"
@@ -146,8 +147,7 @@ void gang_enqueue(struct core *core, struct gang *gang)
     assert(gang->reservation == NULL);
     gang_parts_trim(gang);
     gang->is_in_queue = true;
-    RB_INSERT(gang_tree, &gang->queue->pending, gang);
-    gang->queue->pending_count++;
+    queue_put_gang(gang->queue, gang);
     gang->queue->is_pending_dirty = true;
     gang->queue->last_exact = NULL;
     bool was_empty = RB_EMPTY(&gang->shape->gangs);
@@ -186,8 +186,7 @@ void gang_dequeue(struct core *core, struct gang *gang)
     struct queue_state *queue = gang->queue;
     gang->is_in_queue = false;
     booking_forget(core, gang);
-    RB_REMOVE(gang_tree, &queue->pending, gang);
-    queue->pending_count--;
+    queue_take_gang(queue, gang);
     queue->is_pending_dirty = true;
     queue->last_exact = NULL;
     bool was_ready = shape->is_ready;

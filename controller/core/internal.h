@@ -262,9 +262,6 @@ struct shape_input {
     struct str pod_group; /* see shape */
 };
 
-/* Among those that wait; while the shape is in no tree or line that its first gang orders. */
-void shape_put_gang(struct shape *shape, struct gang *gang);
-void shape_take_gang(struct shape *shape, struct gang *gang);
 /* Finds or makes it; counted in `users`. */
 struct shape *shape_use(struct core *core, const struct shape_input *input);
 void shape_drop(struct core *core, struct shape *shape);

@@ -140,22 +140,6 @@ static void shape_clear(struct core *core, struct shape *shape)
     shape->is_resolved = false;
 }
 
-void shape_put_gang(struct shape *shape, struct gang *gang)
-{
-    RB_INSERT(shape_gang_tree, &shape->gangs, gang);
-    if (shape->first == NULL || gang_compare_order(gang, shape->first) < 0) {
-        shape->first = gang;
-    }
-}
-
-void shape_take_gang(struct shape *shape, struct gang *gang)
-{
-    RB_REMOVE(shape_gang_tree, &shape->gangs, gang);
-    if (shape->first == gang) {
-        shape->first = RB_MIN(shape_gang_tree, &shape->gangs);
-    }
-}
-
 void shape_drop(struct core *core, struct shape *shape)
 {
     if (--shape->users > 0) {

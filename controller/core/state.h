@@ -55,6 +55,7 @@ struct queue_state {
     struct shape_tree ready;        /* shapes to be judged, by their first gang */
     RB_ENTRY(queue_state) by_ready; /* in core.ready while `ready` isn't empty */
     struct gang_tree pending;       /* all that wait, in queue order */
+    struct gang *last_pending;      /* of these; NULL: nobody waits */
     uint32_t pending_count;
     struct gang *last_exact;  /* of those in `pending` whose position is told; NULL: to be found */
     uint32_t admitted_count;  /* gangs with a reservation here */
@@ -174,7 +175,7 @@ struct shape {
     bool is_topology_required; /* else it is preferred */
     struct gang_size size;     /* of all sets together */
     struct shape_gang_tree gangs; /* that wait, in queue order */
-    struct gang *first;           /* of these */
+    struct gang *first, *last;    /* of these */
     uint32_t users;               /* gangs of any state */
     uint64_t judged_in;           /* the pass of its last evaluation */
     enum reason told_reason;      /* what its gangs' Admissions say */

@@ -14,6 +14,7 @@
 #include "tallyman/base/text.h"
 
 #define START_MS       INT64_C(1796000000000)
+#define FIRST_HOUR_MS  INT64_C(1795950000000) /* 2026-11-29T11:00:00Z */
 #define NODES_PER_GANG 256
 #define TEXT_BYTES     16384
 
@@ -281,12 +282,15 @@ static uint32_t job_new(struct cluster *cluster, uint32_t pods, uint32_t devices
     cluster->jobs =
         mem_grow(cluster->jobs, cluster->job_count, &cluster->job_capacity, sizeof(*cluster->jobs));
     uint32_t kinds = cluster->options.kinds == 0 ? 1 : cluster->options.kinds;
+    bool is_new = cluster->is_synced && !cluster->options.comes_among_others;
+    int64_t of_hour_ms = FIRST_HOUR_MS + cluster->job_count % 3600 * INT64_C(1000);
     cluster->jobs[cluster->job_count] =
         (struct bench_job){.pods = pods,
                            .devices = devices,
                            .queue = cluster->next_queue,
                            .kind = cluster->job_count / cluster->options.queues % kinds,
                            .state = JOB_WAITS,
+                           .created_ms = is_new ? cluster->now_ms : of_hour_ms,
                            .is_suspended = true};
     cluster->next_queue = (cluster->next_queue + 1) % cluster->options.queues;
     return cluster->job_count++;

@@ -32,6 +32,7 @@ struct cluster_options {
     bool is_fair;
     bool is_quota_only;
     bool preempts;
+    bool comes_among_others;      /* who comes was created before many that wait already */
     uint32_t admissions_per_step; /* of the core; 0: no limit */
 };
 

@@ -14,6 +14,7 @@ struct bench_job {
     enum job_state state;
     bool is_suspended;
     uint32_t version;
+    int64_t created_ms;
     uint32_t *nodes;  /* owned; of each pod, while it runs */
     uint32_t *device; /* owned; the first of each pod */
 };

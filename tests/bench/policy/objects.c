@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tallyman/base/time_text.h"
+
 const char *bench_uid(uint32_t job, char buffer[BENCH_UID_BYTES])
 {
     uint64_t mixed = (job + UINT64_C(1)) * UINT64_C(0x9e3779b97f4a7c15);
@@ -29,6 +31,7 @@ void tell_job(struct cluster *cluster, enum timed timed, uint32_t index, const c
             job->queue, index / 60 % 60, index % 60, job->pods);
     }
     char uid[BENCH_UID_BYTES];
+    char created[TIME_TEXT_BYTES];
     char topology[120] = "";
     if (cluster->options.required != NULL) {
         (void)snprintf(topology, sizeof(topology), "%s\"tallyman.dev/required-topology\":\"%s\"",
@@ -44,11 +47,12 @@ void tell_job(struct cluster *cluster, enum timed timed, uint32_t index, const c
     tell(cluster, timed, KIND_JOB, false,
          "{\"metadata\":{\"name\":\"j%07u\",\"namespace\":\"ml\",\"uid\":"
          "\"%s\",\"resourceVersion\":\"%u\",\"creationTimestamp\":"
-         "\"2026-11-29T11:%02u:%02uZ\",\"labels\":{\"tallyman.dev/queue\":\"q%05u\"%s},"
+         "\"" STR_FMT "\",\"labels\":{\"tallyman.dev/queue\":\"q%05u\"%s},"
          "\"annotations\":{%s%s}},\"spec\":{\"parallelism\":%u,\"completions\":%u,\"suspend\":%s,"
          "\"template\":{\"spec\":{\"containers\":[{\"name\":\"main\",\"resources\":{\"requests\":"
          "{\"cpu\":\"%um\"}}}]%s}}},\"status\":{%s}}",
-         index, bench_uid(index, uid), ++job->version + 1, index / 60 % 60, index % 60, job->queue,
+         index, bench_uid(index, uid), ++job->version + 1,
+         STR_ARG(time_format_rfc3339(job->created_ms / 1000 * 1000, created)), job->queue,
          job->priority > 0 ? ",\"tallyman.dev/priority-class\":\"high\"" : "", record, topology,
          job->pods, job->pods, job->is_suspended ? "true" : "false", 100 + job->kind, claims,
          status);
