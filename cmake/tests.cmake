@@ -55,7 +55,7 @@ endfunction()
 # What a scenario tells holds without any index, too; not in those that count what is looked at.
 function(tests_add_plain_scenarios)
     file(GLOB sources CONFIGURE_DEPENDS "${tests_dir}/scenario/*.c")
-    list(FILTER sources EXCLUDE REGEX "/(cost|scale|topology|wake_nobody)\\.c$")
+    list(FILTER sources EXCLUDE REGEX "/(cost|scale|topology|wake_nobody|wake_room)\\.c$")
     foreach(source IN LISTS sources)
         test_name("${source}" name)
         tests_register(${name}_plain scenario ${CMAKE_COMMAND} -E env SCENARIOS_ARE_PLAIN=1

@@ -4,6 +4,7 @@
  * earliest time at which it fits by the ends that are known, and a gang behind it may start now if
  * it will have ended by then, or if the head still fits then beside it. */
 #include "booking.h"
+#include "wait.h"
 
 #include "tallyman/base/time_text.h"
 
@@ -281,7 +282,7 @@ bool bookings_settle(struct core *core)
         return false;
     }
     core->bookings->wakes_held_back = false;
-    wake_all(core, WAIT_BOOKING);
+    wake_beside(core, WAIT_BOOKING);
     return true;
 }
 

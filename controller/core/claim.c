@@ -1,6 +1,7 @@
 /* claim.c - ResourceClaims: a device is in use while an allocation names it, and each claim is
  * charged once, to the earliest-admitted gang that holds it. */
 #include "claim.h"
+#include "wait.h"
 
 #include <assert.h>
 
@@ -195,6 +196,53 @@ static void claim_tell_shapes(struct core *core, const struct claim_state *claim
     }
 }
 
+/* The node whose pods alone gain by that device's release; NULL: others could as well. */
+static struct node_state *only_gainer(const struct device_state *device)
+{
+    if (device == NULL || device->node == NULL || device->pool->loose_part != NULL) {
+        return NULL;
+    }
+    const struct device_state *other = device->counter_count == 0 ? NULL : device->pool->devices;
+    for (; other != NULL; other = other->next_in_pool) {
+        if (other->counter_count > 0 && other->node != device->node) {
+            return NULL; /* which may draw on the same counters */
+        }
+    }
+    return device->node;
+}
+
+/* Who could use the nodes that they are on looks again. */
+static void wake_for_freed_devices(struct core *core, const struct claim_allocation *allocation)
+{
+    const struct allocation_result_list *results = &allocation->devices.results;
+    struct node_state **nodes =
+        ARENA_ARRAY(&core->scratch, struct node_state *, results->count + 1);
+    uint32_t count = 0;
+    core->has_freed = true;
+    bool is_for_all = core->options.is_plain;
+    for (uint32_t i = 0; i < results->count && !is_for_all; i++) {
+        const struct allocation_result *result = &results->items[i];
+        if (!allocation_is_use(result)) {
+            continue;
+        }
+        struct node_state *node =
+            only_gainer(table_find(&core->devices_by_key, allocation_key(core, result)));
+        is_for_all = node == NULL;
+        if (count == 0 || nodes[count - 1] != node) {
+            nodes[count++] = node;
+        }
+    }
+    if (is_for_all) {
+        wake_all(core, WAIT_CLUSTER);
+        return;
+    }
+    wake_reserved(core); /* pods on their way may take what has come free, and leave another room */
+    wake_beside(core, WAIT_BOOKING);
+    for (uint32_t i = 0; i < count; i++) {
+        wake_for_node(core, nodes[i]);
+    }
+}
+
 static void claim_replace(struct core *core, struct claim_state *claim,
                           struct resource_claim *object)
 {
@@ -209,7 +257,7 @@ static void claim_replace(struct core *core, struct claim_state *claim,
     claim_settle_pods(core, old);
     claim_settle_pods(core, claim->object);
     if (was_allocated && !claim_is_allocated(claim)) {
-        wake_all(core, WAIT_CLUSTER);
+        wake_for_freed_devices(core, old->status.allocation);
     }
     bool has_fewer_users = object != NULL && old != NULL &&
                            object->status.reserved_for.count < old->status.reserved_for.count;

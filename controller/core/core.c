@@ -13,6 +13,7 @@
 #include "ghost.h"
 #include "claim.h"
 #include "incident.h"
+#include "room_index.h"
 #include "stopping.h"
 #include "trace.h"
 #include "topology.h"
@@ -96,6 +97,7 @@ void core_free(struct core *core)
         str_drop(&name->text);
         mem_free(name);
     }
+    room_index_free(core);
     fit_promises_free(core);
     fit_plan_free(core);
     tell_free(core);

@@ -3,6 +3,7 @@
 #include "fit_plan.h"
 #include "claim.h"
 #include "preempt.h"
+#include "room_index.h"
 #include "wait.h"
 
 #include "tallyman/base/alloc.h"
@@ -133,6 +134,7 @@ static void shape_clear(struct core *core, struct shape *shape)
 {
     core->promise_changes++;
     plan_lose(core);
+    room_index_unsort(core, shape);
     verdict_drop(&shape->broken);
     for (uint32_t s = 0; s < shape->set_count; s++) {
         pod_set_clear(core, &shape->sets[s]);
@@ -174,6 +176,7 @@ void shape_drop(struct core *core, struct shape *shape)
 void shape_unresolve(struct core *core, struct shape *shape)
 {
     shape->is_resolved = false;
+    room_index_unsort(core, shape);
     wake_shape(core, shape);
 }
 

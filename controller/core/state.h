@@ -26,6 +26,8 @@ struct gang;
 struct shape;
 struct order_node;
 struct reach;
+struct room_asker;
+struct room_index;
 struct topology_domain;
 struct topology_tree;
 struct topology_room;
@@ -188,7 +190,10 @@ struct shape {
     bool is_room_waiter;
     bool is_untold; /* some of its gangs are still to be told its reason; tell.c */
     struct shape *next_room_waiter, *previous_room_waiter;
-    bool is_preemptor;    /* parked, and stopping others might help */
+    bool is_beside_waiter, is_sorted; /* wake.c; stands in room_index.h by what it asks for */
+    struct shape *next_beside, *previous_beside;
+    struct room_asker *askers; /* owned; of each set; NULL: it doesn't wait for room */
+    bool is_preemptor;         /* parked, and stopping others might help */
     bool is_room_changed; /* since it was judged, on nodes or devices that it could use, or by pods
                            * that have found their places */
     /* Stopping others didn't do, beside pods on their way: these may land elsewhere. */
@@ -422,10 +427,12 @@ struct core {
     struct shape *preemptors; /* list by next_preemptor */
     /* For all of them, for those of accounts, for those of nodes; preempt_wake.c, preempt_grow.c */
     bool has_freed, has_freed_quota, has_room_changed, has_lost_last_holder, has_grown;
-    bool has_relief;            /* preempt_relief.c */
-    bool has_let_go;            /* a gang whose write has been answered since the last pass */
-    bool has_unsettled;         /* some gang is_unsettled */
-    struct shape *room_waiters; /* parked for room or for an object; list by next_room_waiter */
+    bool has_relief;               /* preempt_relief.c */
+    bool has_let_go;               /* a gang whose write has been answered since the last pass */
+    bool has_unsettled;            /* some gang is_unsettled */
+    struct shape *room_waiters;    /* parked for room or for an object; list by next_room_waiter */
+    struct shape *beside_waiters;  /* of these, beside others' room; list by next_beside */
+    struct room_index *room_index; /* owned; room_index.h; NULL: nobody ever waited */
     struct quota_node *active_roots; /* of trees with such queues; list by next_active */
     bool is_tree_stale;              /* the trees of quota have to be linked anew */
     struct tellings *tellings;       /* owned; tell.c */

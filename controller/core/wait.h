@@ -47,3 +47,5 @@ void queue_lines_free(struct queue_state *queue);
 void wake_for_release_plain(struct core *core, struct str flavor, struct str resource);
 /* After a change of its verdict: it stands among those that wait for room or an object, or not. */
 void room_wait(struct core *core, struct shape *shape);
+/* Those that wait for room beside what is promised (WAIT_PROMISES) or kept (WAIT_BOOKING). */
+void wake_beside(struct core *core, uint32_t bits);

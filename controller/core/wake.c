@@ -1,6 +1,7 @@
 /* wake.c - a parked shape is looked at again only when what it waits for has changed. */
 #include "order.h"
 #include "preempt.h"
+#include "room_index.h"
 #include "wait.h"
 
 void ready_add(struct core *core, struct shape *shape)
@@ -63,8 +64,34 @@ void wake_queue(struct core *core, struct queue_state *queue, uint32_t bits)
 /* -- those that wait for room, or for an object ---------------------------------------------------
  */
 
+/* Those that wait beside others, whose room is promised or kept. */
+static void beside_wait(struct core *core, struct shape *shape)
+{
+    bool is_wanted = (shape->verdict.waits_for & (WAIT_PROMISES | WAIT_BOOKING)) != 0;
+    if (is_wanted == shape->is_beside_waiter) {
+        return;
+    }
+    shape->is_beside_waiter = is_wanted;
+    if (is_wanted) {
+        shape->previous_beside = NULL;
+        shape->next_beside = core->beside_waiters;
+        if (core->beside_waiters != NULL) {
+            core->beside_waiters->previous_beside = shape;
+        }
+        core->beside_waiters = shape;
+        return;
+    }
+    *(shape->previous_beside == NULL ? &core->beside_waiters
+                                     : &shape->previous_beside->next_beside) = shape->next_beside;
+    if (shape->next_beside != NULL) {
+        shape->next_beside->previous_beside = shape->previous_beside;
+    }
+}
+
 void room_wait(struct core *core, struct shape *shape)
 {
+    room_index_put(core, shape);
+    beside_wait(core, shape);
     bool is_wanted = (shape->verdict.waits_for & ~(uint32_t)(WAIT_QUOTA | WAIT_ORDER)) != 0;
     if (is_wanted == shape->is_room_waiter) {
         return;
@@ -100,9 +127,19 @@ void wake_all(struct core *core, uint32_t bits)
     }
 }
 
+void wake_beside(struct core *core, uint32_t bits)
+{
+    struct shape *shape = core->beside_waiters;
+    for (; shape != NULL; shape = shape->next_beside) {
+        if ((shape->verdict.waits_for & bits) != 0) {
+            wake_shape(core, shape);
+        }
+    }
+}
+
 void wake_reserved(struct core *core)
 {
-    wake_all(core, WAIT_PROMISES);
+    wake_beside(core, WAIT_PROMISES);
     for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
         if (shape->is_preempting_beside_promises) {
             shape->is_room_changed = core->has_room_changed = true;
@@ -121,6 +158,13 @@ static bool has_room_for_one(struct core *core, const struct shape *shape, struc
         }
     }
     return false;
+}
+
+static void wake_if_it_has_room(struct core *core, struct shape *shape, struct node_state *node)
+{
+    if (!shape->is_ready && (!shape->is_resolved || has_room_for_one(core, shape, node))) {
+        wake_shape(core, shape);
+    }
 }
 
 /* Whatever is free there. What the flavors tolerate isn't known here, so a taint keeps nobody from
@@ -145,12 +189,13 @@ void wake_for_node(struct core *core, struct node_state *node)
             shape->is_room_changed = core->has_room_changed = true;
         }
     }
+    if (!core->options.is_plain) {
+        room_index_visit(core, node, wake_if_it_has_room);
+        return;
+    }
     for (struct shape *shape = core->room_waiters; shape != NULL; shape = shape->next_room_waiter) {
-        if ((shape->verdict.waits_for & WAIT_CLUSTER) == 0 || shape->is_ready) {
-            continue;
-        }
-        if (!shape->is_resolved || has_room_for_one(core, shape, node)) {
-            wake_shape(core, shape);
+        if ((shape->verdict.waits_for & WAIT_CLUSTER) != 0) {
+            wake_if_it_has_room(core, shape, node);
         }
     }
 }

@@ -144,6 +144,7 @@ static void step_core(struct scenario *s, struct event *event)
     s->counts.nodes_visited += cost.nodes_visited;
     s->counts.queues_ranked += cost.queues_ranked;
     s->counts.shapes_woken += cost.shapes_woken;
+    s->counts.waiters_visited += cost.waiters_visited;
     s->counts.admitted += cost.gangs_admitted;
     if (!s->is_cheap) {
         core_assert_consistent(s->core);

@@ -227,6 +227,7 @@ struct scenario_counts {
     uint32_t nodes_visited;
     uint32_t queues_ranked;
     uint32_t shapes_woken;
+    uint32_t waiters_visited;
     uint32_t admitted;
 };
 

@@ -269,6 +269,7 @@ struct core_cost {
     uint32_t gangs_admitted;
     uint32_t queues_ranked; /* queues and cohorts that were compared */
     uint32_t shapes_woken;
+    uint32_t waiters_visited; /* asked whether room on a node is enough for them */
 };
 
 struct core_cost core_last_cost(const struct core *core);

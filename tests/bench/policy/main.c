@@ -1,7 +1,7 @@
 /* main.c - what an event costs the core, beside what it should cost.
  *
  *     bench_policy [--pending N] [--only crowd|scale|arrive|preempt|quota|topology|size|rebuild]
- *                  [--crowd quota|fair|unlike|devices] [--cycles N]
+ *                  [--crowd quota|fair|unlike|devices|rooms] [--cycles N]
  *
  * Prints a figure and its target; a target that is missed is no failure, because the machine may be
  * slow. What must not come back (a broadcast, a poll) is asserted by counts in tests/scenario. */
@@ -152,6 +152,7 @@ static void measure_crowd(uint32_t pending, const char *only)
         {"fair", "the same, fair sharing on", 40, 1, true},
         {"unlike", "the same, all gangs of a queue unlike each other", 40, 1000, false},
         {"devices", "a crowd that waits for devices", 400, 1, false},
+        {"rooms", "the same, all gangs of a queue unlike each other", 400, 1000, false},
     };
     for (size_t i = 0; i < sizeof(crowds) / sizeof(crowds[0]); i++) {
         if (is_wanted(only, crowds[i].name)) {
