@@ -27,6 +27,7 @@ struct str vopr_job_uid(const struct pod *pod)
 
 struct charges {
     struct vopr *v;
+    bool is_sure_only;  /* of what runs by its record, and nothing of what stops */
     struct str job_uid; /* whose pods are counted */
     int64_t live_pods;
     int64_t orphans[VOPR_MADE]; /* that are charged */
@@ -118,15 +119,21 @@ bool vopr_is_over(const struct job *job)
            condition_is_true(&job->status.conditions, "Failed");
 }
 
-/* By its user: then it holds what the pods hold that are left. */
-static bool is_scaled(const struct vopr *v, const struct job *job)
+static bool is_among(const bool numbers[VOPR_JOBS], const struct job *job)
 {
     for (uint32_t i = 0; i < VOPR_JOBS; i++) {
-        if (v->is_scaled[i] && str_eq(job->meta.name, job_name(i))) {
+        if (numbers[i] && str_eq(job->meta.name, job_name(i))) {
             return true;
         }
     }
     return false;
+}
+
+/* By its record. One that its user has scaled holds what the pods hold that are left. */
+static bool is_running(const struct vopr *v, const struct job *job)
+{
+    return !is_among(v->is_scaled, job) && !(job->spec.suspend.is_set && job->spec.suspend.value) &&
+           !vopr_is_over(job);
 }
 
 /* What the record says while it runs, of what is left to run; what still lives while it stops. */
@@ -136,16 +143,16 @@ static void charge_job(void *ctx, const void *value)
     const struct job *job = value;
     const struct vopr_shape *shape = cluster_shape(charges->v, job->meta.uid);
     int64_t count = vopr_admitted_count(job);
-    if (shape == NULL || count < 0) {
+    bool runs = is_running(charges->v, job);
+    bool is_sure = runs && !is_among(charges->v->is_restarted, job);
+    if (shape == NULL || count < 0 || (charges->is_sure_only && !is_sure)) {
         return;
     }
     charges->job_uid = job->meta.uid;
     charges->live_pods = 0;
     sim_each(charges->v->sim, KIND_POD, count_pod, charges);
     int64_t charged = charges->live_pods < count ? charges->live_pods : count;
-    bool is_running = !is_scaled(charges->v, job) &&
-                      !(job->spec.suspend.is_set && job->spec.suspend.value) && !vopr_is_over(job);
-    if (is_running) {
+    if (runs) {
         int64_t left = shape->pods - job->status.succeeded.value;
         charged = count < left ? count : left;
     }
@@ -157,21 +164,37 @@ static void charge_job(void *ctx, const void *value)
     }
 }
 
+static struct charges count_charges(struct vopr *v, bool is_sure_only)
+{
+    struct charges charges = {.v = v, .is_sure_only = is_sure_only};
+    sim_each(v->sim, KIND_JOB, charge_job, &charges);
+    if (!is_sure_only) {
+        sim_each(v->sim, KIND_POD, charge_orphan, &charges);
+    }
+    return charges;
+}
+
+int64_t vopr_used(struct vopr *v, uint32_t queue, enum vopr_resource resource)
+{
+    struct charges charges = count_charges(v, true);
+    return queue < 2 ? charges.used[0][resource] + charges.used[1][resource]
+                     : charges.used[queue][resource];
+}
+
 static void check_quota(struct vopr *v, uint32_t number)
 {
-    struct charges charges = {.v = v};
     if (sim_now_ms(v->sim) - v->quota_changed_ms > SEEN_MS) {
         memcpy(v->quota_seen, v->quota, sizeof(v->quota));
     }
-    sim_each(v->sim, KIND_JOB, charge_job, &charges);
-    sim_each(v->sim, KIND_POD, charge_orphan, &charges);
+    int64_t(*quotas)[RESOURCE_COUNT] = known_at_start(v, number) ? v->quota : v->quota_seen;
+    struct charges charges = count_charges(v, v->is_charge_unsure);
     const struct job *job = sim_find(v->sim, KIND_JOB, STR("default"), job_name(number));
     const struct vopr_shape *shape = job == NULL ? NULL : cluster_shape(v, job->meta.uid);
     for (int r = 0; r < RESOURCE_COUNT && shape != NULL; r++) {
         /* Others may be over theirs since it was cut; nobody starts who takes from that. */
         bool is_lab = shape->queue < 2;
         int64_t used = is_lab ? charges.used[0][r] + charges.used[1][r] : charges.used[2][r];
-        int64_t quota = is_lab ? v->quota_seen[0][r] + v->quota_seen[1][r] : v->quota_seen[2][r];
+        int64_t quota = is_lab ? quotas[0][r] + quotas[1][r] : quotas[2][r];
         bool asks = shape->per_pod[r] > 0 || (r == DEVICES && shape->is_shared);
         if (used > quota && asks) {
             fail_msg("admitting " STR_FMT " goes over quota: %lld of %lld of resource %d",
@@ -186,9 +209,7 @@ void check_admission(struct vopr *v, uint32_t number)
         fail_msg(STR_FMT " is admitted twice", STR_ARG(job_name(number)));
     }
     v->is_admitted[number] = true;
-    if (!v->is_charge_unsure) {
-        check_quota(v, number);
-    }
+    check_quota(v, number);
     if (is_room_known(v)) {
         check_room(v, number);
     }

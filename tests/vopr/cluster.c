@@ -49,6 +49,11 @@ void cluster_queue(struct vopr *v, uint32_t queue, const char *stop_policy)
          (long long)quota[DEVICES]);
 }
 
+struct str queue_name(uint32_t queue)
+{
+    return str_from_c(queue_names[queue]);
+}
+
 static void node_name(uint32_t node, char name[16])
 {
     (void)snprintf(name, 16, "n%u", node + 1);
@@ -240,7 +245,7 @@ bool cluster_job(struct vopr *v, uint32_t number, uint8_t draw)
     (void)snprintf(made->uid, sizeof(made->uid), STR_FMT, STR_ARG(job->meta.uid));
     made->shape = shape;
     made->made_ms = sim_now_ms(v->sim);
-    v->is_admitted[number] = v->is_scaled[number] = false;
+    v->is_admitted[number] = v->is_scaled[number] = v->is_restarted[number] = false;
     return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "support/check.h"
 #include "support/property.h"
+#include "tallyman/api/node.h"
 #include "tallyman/base/alloc.h"
 
 enum vopr_op {
@@ -86,6 +87,7 @@ static enum sim_fault fault(void *ctx, const struct driver_write *write)
         if (write->effect->patch.purpose == PATCH_ADMIT &&
             str_eq(write->effect->name, job_name(i))) {
             v->starting_ms[i] = sim_now_ms(v->sim) + 1;
+            known_ask(v, i, write->id);
         }
     }
     printf("[%lld] > write %d.%d " STR_FMT "\n", (long long)sim_now_ms(v->sim),
@@ -116,6 +118,9 @@ static void watch_fault(void *ctx, enum object_kind kind, struct sim_watch_fault
 static void on_note(void *ctx, const struct sim_note *note)
 {
     struct vopr *v = ctx;
+    if (note->kind == SIM_POD_BOUND && !str_is_set(note->job)) {
+        v->room_changed_ms = note->at_ms; /* somebody else's may have waited for a node for long */
+    }
     for (uint32_t i = 0; i < VOPR_JOBS; i++) {
         if (!str_ends_with(note->job, job_name(i))) {
             continue;
@@ -125,6 +130,7 @@ static void on_note(void *ctx, const struct sim_note *note)
                STR_ARG(note->node), STR_ARG(note->text));
         if (note->kind == SIM_JOB_ADMITTED) {
             v->is_just_admitted[i] = true;
+            v->is_restarted[i] = false;
         } else if (note->kind == SIM_JOB_SUSPENDED || note->kind == SIM_JOB_FINISHED ||
                    note->kind == SIM_JOB_DELETED) {
             v->is_admitted[i] = false;
@@ -135,6 +141,7 @@ static void on_note(void *ctx, const struct sim_note *note)
 static void on_event(void *ctx, const struct event *event)
 {
     struct vopr *v = ctx;
+    known_take(v, event);
     bool is_object = event->kind == EVENT_OBJECT || event->kind == EVENT_DELETED;
     if (is_object && (event->object.kind == KIND_JOB || event->object.kind == KIND_ADMISSION)) {
         const struct object_meta *meta = event->object.value;
@@ -204,7 +211,8 @@ static void do_job_op(struct vopr *v, const struct op *op)
         break;
     case OP_START: /* as where no policy refuses it: it runs until it is stopped again */
         v->is_disturbed = true;
-        v->is_charge_unsure = v->is_charge_unsure || is_recorded(v, number);
+        v->is_restarted[number] = v->is_restarted[number] || is_recorded(v, number);
+        v->is_charge_unsure = v->is_charge_unsure || v->is_restarted[number];
         (void)sim_job_suspend(v->sim, space, name, false);
         break;
     case OP_SCALE:
@@ -235,7 +243,20 @@ static void set_quota(struct vopr *v, uint32_t queue, int64_t cpu_milli, int64_t
         }
     }
     v->quota_changed_ms = sim_now_ms(v->sim);
+    v->known_since[queue] = 0;
     cluster_queue(v, queue, "None");
+}
+
+/* Where something runs: so low that it is over its quota from now on. */
+static void cut_quota(struct vopr *v, uint32_t queue)
+{
+    int64_t cut[RESOURCE_COUNT];
+    for (int r = 0; r < RESOURCE_COUNT; r++) {
+        int64_t lent = queue < 2 ? v->quota[1 - queue][r] : 0;
+        int64_t used = vopr_used(v, queue, (enum vopr_resource)r) - lent;
+        cut[r] = used > 0 ? (used - 1) / (r == CPU_MILLI ? 500 : 1) : 0;
+    }
+    set_quota(v, queue, cut[CPU_MILLI] * 500, cut[DEVICES]);
 }
 
 static void fail_a_pod(struct vopr *v, const struct op *op)
@@ -244,6 +265,15 @@ static void fail_a_pod(struct vopr *v, const struct op *op)
     (void)snprintf(name, sizeof(name), STR_FMT "-%u", STR_ARG(job_name(op->a % VOPR_JOBS)),
                    op->b % 4u);
     (void)sim_pod_fail(v->sim, STR("default"), str_from_c(name));
+}
+
+/* Quota may have let go of pods that come back with it, and stop only now. */
+static void node_becomes_ready(struct vopr *v, struct str name)
+{
+    const struct node *node = sim_find(v->sim, KIND_NODE, STR_NONE, name);
+    bool was_ready = node != NULL && condition_is_true(&node->status.conditions, "Ready");
+    v->is_charge_unsure = v->is_charge_unsure || !was_ready;
+    (void)sim_node_set_ready(v->sim, name, true);
 }
 
 static void do_cluster_op(struct vopr *v, const struct op *op)
@@ -256,8 +286,10 @@ static void do_cluster_op(struct vopr *v, const struct op *op)
     v->room_changed_ms = sim_now_ms(v->sim);
     switch (op->kind) {
     case OP_NODE_BAD:
+        (void)sim_node_set_ready(v->sim, name, false);
+        break;
     case OP_NODE_GOOD:
-        (void)sim_node_set_ready(v->sim, name, op->kind == OP_NODE_GOOD);
+        node_becomes_ready(v, name);
         break;
     case OP_NODE_GONE:
         (void)sim_delete(v->sim, KIND_NODE, STR_NONE, name);
@@ -282,7 +314,11 @@ static void do_cluster_op(struct vopr *v, const struct op *op)
         fail_a_pod(v, op);
         break;
     case OP_QUOTA:
-        set_quota(v, op->a % VOPR_QUEUES, 1000 * (1 + op->b % 6), op->b / 6 % 5);
+        if (op->b % 4 == 3) {
+            cut_quota(v, op->a % VOPR_QUEUES);
+        } else {
+            set_quota(v, op->a % VOPR_QUEUES, 1000 * (1 + op->b % 6), op->b / 6 % 5);
+        }
         break;
     case OP_CLASS:
         v->high_value = op->a % 2 == 0 ? 100 : -100;
@@ -320,6 +356,7 @@ static void do_op(struct vopr *v, const struct op *op)
     case OP_KILL:
         /* Pods of the Job before tell the next controller nothing of their queue. */
         v->is_charge_unsure = v->is_charge_unsure || v->is_remade;
+        known_forget(v);
         sim_restart_controller(v->sim, (enum sim_writes)(op->a % 3u));
         break;
     case OP_BREAK_WATCH:
@@ -358,7 +395,7 @@ static void heal(struct vopr *v)
             v->is_charge_unsure = true;
             cluster_node(v, i);
         }
-        (void)sim_node_set_ready(v->sim, str_from_c(nodes[i]), true);
+        node_becomes_ready(v, str_from_c(nodes[i]));
         cluster_slice(v, i, NODE_DEVICES, ++v->generation);
     }
     for (uint32_t i = 0; i < VOPR_QUEUES; i++) {

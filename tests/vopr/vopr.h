@@ -48,7 +48,7 @@ struct vopr {
     uint32_t kinds;         /* of operations, bit by bit: each run leaves some out */
     bool is_disturbed;      /* room may have gone under an admitted gang's feet */
     bool is_remade;         /* a Job was made again under the name of one that ran */
-    bool is_charge_unsure;  /* somebody started a gang that was stopping */
+    bool is_charge_unsure;  /* what stops may be charged or not; what runs is */
     uint64_t writes;        /* that were sent */
     uint64_t minute_writes; /* of them in `minute` */
     int64_t minute;
@@ -56,6 +56,12 @@ struct vopr {
     /* the highest that a queue's quota was since `quota_since_ms`: a change is seen late */
     int64_t quota_seen[VOPR_QUEUES][RESOURCE_COUNT];
     int64_t quota_changed_ms;
+    /* Counted in events that the controller got: since when it knows each quota as it is (0: it
+     * doesn't), and when it asked for each Job's start, with which write. */
+    uint64_t events;
+    uint64_t known_since[VOPR_QUEUES];
+    uint64_t asked_at[VOPR_JOBS];
+    uint64_t asked_by[VOPR_JOBS];
     int64_t room_changed_ms;        /* nodes, devices, or pods that aren't the controller's doing */
     int64_t fault_ms;               /* the last that struck */
     int64_t class_changed_ms;       /* or a hold: who is before whom */
@@ -70,6 +76,7 @@ struct vopr {
     uint32_t generation; /* of the pools */
     uint32_t foreign_pods;
     bool is_scaled[VOPR_JOBS];        /* by its user, to what may not fit */
+    bool is_restarted[VOPR_JOBS];     /* by its user, while it had a record */
     bool is_admitted[VOPR_JOBS];      /* by a note, and not undone since */
     bool is_just_admitted[VOPR_JOBS]; /* and not looked at yet */
 };
@@ -84,6 +91,7 @@ void cluster_slice(struct vopr *v, uint32_t node, uint32_t devices, uint32_t gen
 bool cluster_job(struct vopr *v, uint32_t number, uint8_t draw);
 void cluster_foreign_pod(struct vopr *v, uint32_t number, uint32_t node, int64_t cpu_milli);
 struct str job_name(uint32_t number);
+struct str queue_name(uint32_t queue);
 
 void cluster_priority_class(struct vopr *v);
 const struct vopr_shape *cluster_shape(const struct vopr *v, struct str job_uid);
@@ -95,6 +103,13 @@ const struct vopr_shape *cluster_shape(const struct vopr *v, struct str job_uid)
 void check_room(struct vopr *v, uint32_t number);
 /* Since the controller must have seen all that changes the room. */
 bool is_room_known(const struct vopr *v);
+
+/* -- known.c -- */
+
+void known_take(struct vopr *v, const struct event *event);
+void known_ask(struct vopr *v, uint32_t number, uint64_t write_id);
+void known_forget(struct vopr *v); /* there is another controller now */
+bool known_at_start(const struct vopr *v, uint32_t number);
 
 /* -- order.c -- */
 
@@ -112,6 +127,9 @@ struct str vopr_job_uid(const struct pod *pod);       /* of the Job that made it
 int64_t vopr_admitted_count(const struct job *job);   /* as its record says; -1: it has none */
 void vopr_note_left(struct vopr *v, uint32_t number); /* before that Job is deleted */
 bool vopr_is_over(const struct job *job);
+
+/* What the gangs that run are charged, of its cohort together. */
+int64_t vopr_used(struct vopr *v, uint32_t queue, enum vopr_resource resource);
 
 /* What must hold at every moment; fails the test. */
 void check_moment(struct vopr *v);
