@@ -60,7 +60,9 @@ void terminal_print_json(FILE *out, struct str json, bool is_yaml)
         print_escape(out, c, is_yaml);
         plain = json;
     }
-    fwrite(plain.ptr, 1, plain.len, out);
+    if (plain.len > 0) { /* a text that is absent has no bytes to point at */
+        fwrite(plain.ptr, 1, plain.len, out);
+    }
 }
 
 int terminal_columns(FILE *file)
