@@ -1,6 +1,7 @@
 /* admission.c - what a gang's Admission says, and when it has to be said again. */
 #include "gang_walk.h"
 #include "ghost.h"
+#include "pace.h"
 #include "readiness.h"
 
 #include <string.h>
@@ -10,15 +11,8 @@
 #include "tallyman/base/text.h"
 #include "tallyman/base/time_text.h"
 
-void gang_show(struct core *core, struct gang *gang)
+void admission_ask(struct core *core, struct gang *gang)
 {
-    if (!core->is_ready || gang->is_job_gone || gang->state == 0) {
-        return;
-    }
-    if (gang->admission_effect_id != 0) {
-        gang->is_admission_dirty = true;
-        return;
-    }
     struct effect *effect = effect_new(core, EFFECT_WRITE_ADMISSION);
     effect->id = ADMISSION_ID_BIT | ++core->next_admission_id;
     struct arena *arena = core->out->arena;
@@ -272,6 +266,9 @@ bool core_admission_content(struct core *core, struct str job_uid, struct arena 
     uint64_t hash = content_hash(ret_admission);
     bool is_changed = hash != gang->admission_hash;
     gang->admission_hash = hash;
+    if (is_changed) {
+        pace_note_write(core, gang);
+    }
     return is_changed;
 }
 

@@ -13,6 +13,7 @@
 #include "ghost.h"
 #include "claim.h"
 #include "incident.h"
+#include "pace.h"
 #include "room_index.h"
 #include "stopping.h"
 #include "trace.h"
@@ -306,6 +307,7 @@ static void fire_timers(struct core *core)
     ailments_tick(core);
     incidents_tick(core);
     admissions_retry(core);
+    pace_tick(core);
     ghosts_tick(core);
 }
 
@@ -327,6 +329,7 @@ static int64_t next_wake_ms(const struct core *core)
     wake_ms = earlier(wake_ms, core->next_rest_end_ms);
     wake_ms = earlier(wake_ms, core->next_ghost_check_ms);
     wake_ms = earlier(wake_ms, core->next_admission_retry_ms);
+    wake_ms = earlier(wake_ms, pace_due_ms(core));
     wake_ms = earlier(wake_ms, tell_due_ms(core));
     return earlier(wake_ms, bookings_due_ms(core));
 }

@@ -17,6 +17,7 @@
 #include "fit_plan.h"
 #include "gang_line.h"
 #include "gang_walk.h"
+#include "pace.h"
 #include "stopping.h"
 #include "wait.h"
 
@@ -235,6 +236,7 @@ void gang_remember(struct core *core, struct gang *gang)
     struct effect *effect = effect_new(core, EFFECT_PERSIST);
     effect->uid = arena_copy_str(core->out->arena, gang->uid);
     effect->memory = gang->trouble->memory;
+    pace_hurry(core, gang);
 }
 
 static int64_t requeue_delay_ms(const struct queue_state *queue, int64_t failures)
@@ -405,6 +407,7 @@ void gang_free(struct core *core, struct gang *gang)
         RB_REMOVE(gang_unbound_tree, &core->unbound, gang);
     }
     gang_set_timer(core, gang, 0);
+    pace_forget(core, gang);
     table_remove(&core->gangs, gang);
     gang_drop_key(core, gang);
     gang_walks_forget(core, gang);

@@ -352,7 +352,8 @@ static int daemon_run(const struct daemon_options *options)
     uv_loop_init(&daemon.loop);
     init_handles(&daemon);
     struct core_options core_options = {.gives_advice = true,
-                                        .admissions_per_step = ADMISSIONS_PER_STEP};
+                                        .admissions_per_step = ADMISSIONS_PER_STEP,
+                                        .admission_interval_ms = ADMISSION_INTERVAL_MS};
     daemon.core = core_new(&core_options);
     struct driver_ports ports = {.ctx = &daemon,
                                  .now_ms = daemon_now_ms,

@@ -1,6 +1,7 @@
 /* controller.c - Tallyman in the virtual cluster: its core and driver behind simulated ports. */
 #include "sim_internal.h"
 
+#include "tallyman/base/limits.h"
 #include "tallyman/base/alloc.h"
 
 #define GHOST_WRITES_MS 3000 /* how long a write may be under way when its writer is gone */
@@ -197,7 +198,7 @@ static void port_ledger(void *ctx, const struct effect *effect)
 
 void controller_start(struct sim *sim)
 {
-    struct core_options options = {.stuck_node_ms = 0};
+    struct core_options options = {.admission_interval_ms = ADMISSION_INTERVAL_MS};
     struct driver_ports ports = {.ctx = sim,
                                  .now_ms = port_now_ms,
                                  .wake_at = port_wake_at,

@@ -31,6 +31,9 @@ void scenarios_are_plain(bool is_plain);
 /* Those made from now on let no more gangs go in a step (core_options.admissions_per_step), and go
  * on with the pass at once. 0: all. */
 void scenarios_are_cut(uint32_t admissions_per_step);
+/* Those made from now on keep this interval between two writes of one Admission
+ * (core_options.admission_interval_ms). 0: none. */
+void scenarios_are_paced(int64_t interval_ms);
 void scenario_free(struct scenario *s);
 /* For cmocka_unit_test_setup_teardown(). */
 int scenario_setup(void **state);

@@ -64,11 +64,19 @@ uint32_t scenarios_cut_at(void)
     return cut_at;
 }
 
+static int64_t pace_ms;
+
+void scenarios_are_paced(int64_t interval_ms)
+{
+    pace_ms = interval_ms;
+}
+
 static void begin_core(struct scenario *s)
 {
     struct core_options options = {.gives_advice = true,
                                    .is_plain = are_plain || getenv("SCENARIOS_ARE_PLAIN") != NULL,
-                                   .admissions_per_step = cut_at};
+                                   .admissions_per_step = cut_at,
+                                   .admission_interval_ms = pace_ms};
     s->core = core_new(&options);
     s->queue_first = NULL;
     s->queue_last = &s->queue_first;

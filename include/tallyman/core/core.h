@@ -170,6 +170,8 @@ struct core_options {
      * wants at once: a large release doesn't hold up what comes in meanwhile. If that next step is
      * a tick, the decisions are those of one pass. 0: no limit. */
     uint32_t admissions_per_step;
+    /* Between two writes of one Admission, where the second tells no other state. 0: none. */
+    int64_t admission_interval_ms;
 };
 
 /* Owned; core_free(). */

@@ -5,7 +5,7 @@ import collections
 import time
 
 from lib import manifests
-from lib.gangs import CONTROLLER_USER, Gangs
+from lib.gangs import CONTROLLER_USER, Gangs, remove_policies
 
 IDLE_S = 60
 LEASE_RENEWAL_S = 2
@@ -60,6 +60,33 @@ def test_a_parked_job_costs_two_writes_until_it_is_admitted(context):
     assert until_admitted == 1, states
     assert admissions <= 2, f"{admissions} writes to the Admission, as {states}"
     assert events <= 1, written
+
+
+def test_a_job_that_was_made_running_costs_three_writes(context):
+    """Where no policy suspends Jobs as they are made: it is suspended, with an Event, and its
+    Admission is written when it is queued, not for each pod that stops before."""
+    cluster = context.own_cluster(nodes=2, is_audited=True)
+    context.session.install(cluster)
+    remove_policies(cluster)
+    namespace = context.namespace_in(cluster)
+    cluster.apply(manifests.queue("q", {"cpu": "1"}))
+    gangs = Gangs(cluster, namespace)
+    context.controller(cluster=cluster)
+    gangs.create(manifests.job("first", namespace, pods=2, cpu="500m", queue="q"))
+    gangs.wait_state("first", "Running")
+    time.sleep(1.5)
+    before = cluster.audit_position()
+    path = f"/apis/tallyman.dev/v1beta1/namespaces/{namespace}/admissions"
+    with cluster.watch(path) as admissions:
+        gangs.create(manifests.job("bad", namespace, pods=5, cpu="500m", queue="q"))
+        gangs.wait_reason("bad", "NeverFits")
+        time.sleep(3)
+        said = [f"{item['status']['state']} {item['status'].get('pods')} {item['status'].get('message')}"
+                for _, item in admissions.seen if item["metadata"]["name"] == "bad"]
+    written = {target: count for target, count in _writes(cluster, before, namespace).items()
+               if target[1].startswith("bad")}
+    context.note(f"a Job of five pods that was made running: {written}; {said}")
+    assert sum(written.values()) <= 3, written
 
 
 def test_a_queue_of_jobs_costs_two_writes_each(context):
