@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "ailment.h"
+#include "behind.h"
 #include "check.h"
 #include "fit_plan.h"
 #include "gang_input.h"
@@ -331,6 +332,7 @@ static int64_t next_wake_ms(const struct core *core)
     wake_ms = earlier(wake_ms, core->next_admission_retry_ms);
     wake_ms = earlier(wake_ms, pace_due_ms(core));
     wake_ms = earlier(wake_ms, tell_due_ms(core));
+    wake_ms = earlier(wake_ms, behind_due_ms(core));
     return earlier(wake_ms, bookings_due_ms(core));
 }
 

@@ -1,5 +1,6 @@
 /* decide.c - the pass: takes the next gang by order, evaluates it against the state as it is now,
  * commits, goes on. No snapshot: an admission is charged before the next gang is looked at. */
+#include "behind.h"
 #include "check.h"
 #include "order.h"
 #include "preempt.h"
@@ -8,8 +9,7 @@
 
 #include <assert.h>
 
-/* Keeps the verdict with the shape; tells its gangs if the reason is another one now. */
-static void park(struct core *core, struct shape *shape, const struct evaluation *evaluation)
+void shape_park(struct core *core, struct shape *shape, const struct evaluation *evaluation)
 {
     const struct verdict *verdict = &evaluation->verdict;
     evidence_keep(&shape->evidence, &evaluation->evidence);
@@ -56,6 +56,7 @@ static void strict_block(struct core *core, struct queue_state *queue, struct ga
     struct shape *shape = RB_MAX(shape_tree, &queue->ready);
     while (shape != NULL && gang_compare_order(shape->first, gang) > 0) {
         ready_remove(core, shape); /* whose turn it isn't, and mustn't stand for its tree */
+        behind_ask(core, shape);
         shape = RB_MAX(shape_tree, &queue->ready);
     }
     gang_show(core, gang);
@@ -69,8 +70,9 @@ static void take_next(struct core *core, struct shape *shape)
     struct gang *gang = shape->first;
     struct queue_state *queue = shape->queue;
     bool is_strict = queue_is_strict(queue);
-    if (is_strict && queue->blocker != NULL && gang_compare_order(gang, queue->blocker) > 0) {
+    if (is_strict && behind_is_blocked(gang)) {
         trace_look(core, gang, LOOK_BLOCKED, NULL);
+        behind_ask(core, shape);
         waits_link(shape);
         return; /* it was the head when it was woken, and one that came in since blocks it */
     }
@@ -100,7 +102,7 @@ static void take_next(struct core *core, struct shape *shape)
     }
     trace_look(core, gang, LOOK_WAITS, &evaluation.verdict);
     shape->judged_in = core->pass;
-    park(core, shape, &evaluation);
+    shape_park(core, shape, &evaluation);
     preempt_park(core, shape, preempt_may(queue, evaluation.verdict.reason));
     if (!is_strict) {
         return;
@@ -188,4 +190,7 @@ void decide(struct core *core, bool goes_on)
     } while (!core->is_cut && (bookings_settle(core) || finish_at_once(core) ||
                                preempt_wake_for_growth(core) || preempt_wake_for_relief(core)));
     core->is_passing = false;
+    if (!core->is_cut) {
+        behind_look(core);
+    }
 }

@@ -13,6 +13,7 @@
  *
  * Invariant: a gang holds a reservation exactly while it is Reserved, Admitted or Running, or while
  * it is Suspending and had one; the reservation goes with its last pod. */
+#include "behind.h"
 #include "check.h"
 #include "fit_plan.h"
 #include "gang_line.h"
@@ -168,8 +169,8 @@ void gang_enqueue(struct core *core, struct gang *gang)
     bool is_judged = !was_empty && shape->verdict.reason != REASON_NONE &&
                      !(may_preempt && shape->first == gang);
     if (queue_is_strict(gang->queue)) {
-        struct gang *blocker = gang->queue->blocker;
-        is_judged = blocker != NULL && gang_compare_order(gang, blocker) > 0;
+        is_judged = behind_is_blocked(gang);
+        behind_came(core, gang, was_empty);
     }
     if (!is_judged) {
         wake_shape(core, shape);

@@ -1,5 +1,6 @@
 /* shape.c - gangs of a queue that ask the same share one shape, and are judged once. */
 #include "ask.h"
+#include "behind.h"
 #include "fit_plan.h"
 #include "claim.h"
 #include "preempt.h"
@@ -148,6 +149,7 @@ void shape_drop(struct core *core, struct shape *shape)
         return;
     }
     tell_shape_gone(core, shape);
+    behind_forget(core, shape);
     ready_remove(core, shape);
     waits_clear(shape);
     struct shape **link = &shape->queue->shapes;

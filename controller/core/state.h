@@ -201,6 +201,8 @@ struct shape {
     bool is_preempting_short_of_room; /* nor did it, for room on nodes */
     bool is_room_relieved;            /* of which some begins to come free; preempt_relief.c */
     struct shape *next_preemptor, *previous_preemptor;
+    bool is_unasked; /* behind.h */
+    struct shape *next_unasked;
     bool is_beyond_help;      /* it wouldn't fit even if every gang had ended; see booking.h */
     bool is_help_unsure;      /* it has been judged since: that may have changed */
     bool is_help_asked;       /* since it was judged last */
@@ -429,6 +431,7 @@ struct core {
     struct shape *shapes;
     struct ready_tree ready;  /* queues with shapes to be judged, by name */
     struct shape *preemptors; /* list by next_preemptor */
+    struct shape *unasked;    /* list by next_unasked; behind.h */
     /* For all of them, for those of accounts, for those of nodes; preempt_wake.c, preempt_grow.c */
     bool has_freed, has_freed_quota, has_room_changed, has_lost_last_holder, has_grown;
     bool has_relief;               /* preempt_relief.c */

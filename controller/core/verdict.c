@@ -1,4 +1,5 @@
 /* verdict.c - why a gang isn't running: its own state first, then what its shape was told. */
+#include "behind.h"
 #include "check.h"
 #include "gate.h"
 #include "preempt.h"
@@ -58,8 +59,9 @@ static struct verdict waiting_verdict(const struct core *core, const struct gang
     if (gang->size.pods == 0) {
         return idle_verdict(gang);
     }
-    const struct gang *blocker = gang->queue == NULL ? NULL : gang->queue->blocker;
-    if (blocker != NULL && blocker != gang && gang_compare_order(gang, blocker) > 0) {
+    bool could_never =
+        gang->shape != NULL && reason_info(gang->shape->verdict.reason)->is_passed_over;
+    if (behind_is_blocked(gang) && !could_never) {
         return (struct verdict){
             .reason = REASON_BEHIND_IN_QUEUE,
             .message = arena_format(

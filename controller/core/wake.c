@@ -1,4 +1,5 @@
 /* wake.c - a parked shape is looked at again only when what it waits for has changed. */
+#include "behind.h"
 #include "order.h"
 #include "preempt.h"
 #include "room_index.h"
@@ -44,6 +45,9 @@ void wake_shape(struct core *core, struct shape *shape)
         /* Only the first in line is ever looked at; the pass goes on from there. */
         struct gang *head = RB_MIN(gang_tree, &shape->queue->pending);
         shape->queue->blocker = NULL;
+        if (shape != head->shape) {
+            behind_ask(core, shape);
+        }
         shape = head->shape;
         if (shape->is_ready) {
             return;

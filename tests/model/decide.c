@@ -347,12 +347,20 @@ static void wait_for(struct pass *pass, int g, enum reason reason)
                                        .is_reason_open = pass->is_again[g]};
 }
 
+/* Behind the gang that blocks: who could never start is told so. */
+static enum reason reason_behind(const struct books *books, int g)
+{
+    enum reason reason = reason_for(books, g);
+    return is_never(books, g) && reason_info(reason)->is_passed_over ? reason
+                                                                     : REASON_BEHIND_IN_QUEUE;
+}
+
 /* The first in line that isn't settled; behind a blocker everybody is. */
 static int first_of(struct pass *pass, int queue)
 {
     int g = head_of(pass, queue);
     while (g != NONE && pass->is_blocked[queue]) {
-        wait_for(pass, g, REASON_BEHIND_IN_QUEUE);
+        wait_for(pass, g, reason_behind(&pass->books, g));
         g = head_of(pass, queue);
     }
     return g;

@@ -74,6 +74,41 @@ static void strict_passes_over_what_all_nodes_cannot_hold(void **state)
     expect_state(s, "b", "Admitted");
 }
 
+/* Who stands behind the head and could never start hears it when he comes, and no longer when an
+ * edit makes it possible. */
+static void strict_tells_the_impossible_behind_the_head(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", "cpu=4 strategy=StrictFIFO");
+    given_job(s, "holds", "q", "pods=2 cpu=1");
+    given_job(s, "head", "q", "pods=3 cpu=1");
+    given_job(s, "large", "q", "pods=5 cpu=1");
+    given_job(s, "larger", "q", "pods=7 cpu=1");
+    given_job(s, "small", "q", "pods=1 cpu=1");
+    expect_state(s, "head", "Pending QuotaExhausted");
+    expect_state(s, "large", "Pending NeverFits");
+    expect_state(s, "larger", "Pending NeverFits");
+    expect_state(s, "small", "Pending BehindInQueue");
+
+    gang_starts(s, "holds", "n1 n1");
+    quota_becomes(s, "q", "cpu=5 strategy=StrictFIFO");
+    expect_state(s, "head", "Admitted");
+    expect_state(s, "large", "Pending QuotaExhausted");
+    expect_state(s, "larger", "Pending NeverFits");
+    expect_state(s, "small", "Pending BehindInQueue");
+
+    quota_becomes(s, "q", "cpu=7 strategy=StrictFIFO");
+    expect_state(s, "larger", "Pending BehindInQueue");
+    quota_becomes(s, "q", "cpu=6 strategy=StrictFIFO");
+    expect_state(s, "larger", "Pending NeverFits");
+    gang_starts(s, "head", "n1 n1 n1");
+    job_finishes(s, "head");
+    job_finishes(s, "holds");
+    expect_state(s, "large", "Admitted");
+    expect_state(s, "small", "Admitted");
+}
+
 /* A node that is only away comes back, and so the head keeps its place. */
 static void strict_waits_for_a_node_that_is_away(void **state)
 {
@@ -242,6 +277,7 @@ int main(void)
         scenario_test(strict_lets_nobody_overtake_a_blocked_head),
         scenario_test(strict_passes_over_an_impossible_head),
         scenario_test(strict_passes_over_what_all_nodes_cannot_hold),
+        scenario_test(strict_tells_the_impossible_behind_the_head),
         scenario_test(strict_waits_for_a_node_that_is_away),
         scenario_test(strict_blocker_that_is_deleted_frees_the_line),
         scenario_test(priority_comes_before_time),
