@@ -66,6 +66,7 @@ struct simulation {
     bool has_faults, has_seed;
     uint64_t seed;
     struct manifest_list manifests;
+    int64_t jobs;     /* among them */
     int64_t start_ms; /* of the clock; 0: the simulator's own */
     struct bulk_command bulk;
 };
@@ -82,9 +83,10 @@ void faults_free(struct faults *faults);
 bool faults_are_on(const struct faults *faults, int64_t now_ms);
 enum sim_fault faults_of_write(struct faults *faults, const struct driver_write *write, bool is_on);
 void faults_of_watch(struct faults *faults, struct sim_watch_fault *ret_fault, bool is_on);
-void faults_note(struct faults *faults, const struct sim_note *note);
-/* As sim_run_until(), looking at every moment whether what must hold does. */
-void faults_play(struct faults *faults, struct sim *sim, int64_t until_ms);
+void faults_note(struct faults *faults, const struct sim *sim, const struct sim_note *note);
+/* Plays to the next moment at which something happens, at most to `until_ms`, and looks whether
+ * what must hold does. */
+void faults_step(struct faults *faults, struct sim *sim, int64_t until_ms);
 /* False: something didn't hold. */
 bool faults_print(FILE *out, const struct faults *faults, uint64_t seed);
 
@@ -96,13 +98,16 @@ struct record {
     struct history history;
     struct sim *sim; /* borrowed */
     struct record_slot *slots;
+    bool has_capacity; /* told once */
+    uint64_t supply_version;
+    int64_t capacity; /* as it was told last */
 };
 
 /* Borrowed from the arena; record_deinit(). */
 struct record *record_new(struct arena *arena);
 void record_deinit(struct record *record);
 void record_note(struct record *record, const struct sim_note *note);
-/* The devices that there are from now on. */
+/* The devices that there are from now on, if Nodes or slices have changed. */
 void record_capacity(struct record *record, struct sim *sim);
 
 /* -- simulate_timeline.c: what happened, one line per Job and burst -----------------------------
@@ -153,6 +158,7 @@ struct timeline {
     struct timeline_job *jobs;
     uint32_t job_count;
     uint32_t job_capacity;
+    int64_t submitted; /* Jobs */
 };
 
 /* For sim_options.on_note, with the timeline as ctx. */
@@ -182,6 +188,7 @@ struct snapshot {
 struct half {
     const char *name;
     bool has_tallyman;
+    int64_t unmade;        /* Jobs that were to be made later than it was played */
     struct snapshot early; /* while they compete */
     struct snapshot end;
     int64_t wasted_device_ms;

@@ -114,6 +114,33 @@ static struct rc play(struct workload *workload, const struct manifest_list *man
 /* -- input ---------------------------------------------------------------------------------------
  */
 
+/* Why nothing is left to be played, and what would be right. */
+static struct rc refuse_empty(const struct bulk_command *command, const struct workload *workload,
+                              struct err *err)
+{
+    const char *trace = command->swf_path != NULL ? command->swf_path : command->csv_path;
+    const char *file = trace != NULL ? trace : command->load_path;
+    char why[ERR_TEXT_MAX_BYTES / 2] = "";
+    size_t at = 0;
+    if (workload->left_out > 0) {
+        at = (size_t)snprintf(why, sizeof(why), "%u of them state no devices or no run time; %s",
+                              workload->left_out, "each needs both");
+    }
+    if (workload->too_large > 0) {
+        (void)snprintf(why + at, sizeof(why) - at,
+                       "%s%u of them need more than the %lld devices of all nodes or the %lld of "
+                       "one; give %s that are enough",
+                       at > 0 ? "; " : "", workload->too_large,
+                       (long long)workload_devices(workload), (long long)workload->units_per_node,
+                       trace != NULL ? "--devices and --node-devices" : "the `cluster` nodes");
+    } else if (workload->left_out == 0) {
+        (void)snprintf(why, sizeof(why), "%s",
+                       trace != NULL ? "a trace has a line for each"
+                                     : "give a class of a queue `jobs`, such as jobs: 10");
+    }
+    return err_set(err, RC_INVALID, "%s: there are no jobs to simulate: %s", file, why);
+}
+
 static struct rc read_workload(const struct bulk_command *command, struct workload *workload,
                                struct err *err)
 {
@@ -138,8 +165,7 @@ static struct rc read_workload(const struct bulk_command *command, struct worklo
     }
     workload_sort(workload);
     if (workload->gang_count == 0) {
-        return err_set(err, RC_INVALID,
-                       "there is no job to simulate; give a class `jobs`, or another trace");
+        return refuse_empty(command, workload, err);
     }
     return RC_SUCCESS;
 }

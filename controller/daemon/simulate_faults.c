@@ -1,7 +1,7 @@
 /* simulate_faults.c - the half with Tallyman once more, while things go wrong: writes are lost,
  * refused or answered never, watches are late, doubled and broken, the controller is killed. All of
  * it is drawn from the seed. The last quarter of the time is quiet. */
-#include "simulate.h"
+#include "simulate_harm.h"
 
 #include <string.h>
 
@@ -14,11 +14,16 @@
 #define BLOW_MS_MAX      300000 /* between two kills or broken watches */
 #define RELIST_MS_MAX    3000
 #define PARTIAL_MS_MAX   60000 /* kube-scheduler takes a moment for each pod */
+#define UNSEEN_MS        10000 /* so late may a watch that is late and broken tell of a change */
+#define KEY_BYTES        640   /* a namespace and a name */
+#define LOOK_MS          10000 /* from one look at the gangs to the next, at most */
 #define QUIET_OF_QUARTER 4
 
 /* A Job that Tallyman has let go and not stopped since. */
 struct running_job {
     struct str key; /* owned */
+    bool is_harmed; /* room went after it was let go, or too shortly before to be known */
+    bool is_told;   /* among `halved` */
     UT_hash_handle hh;
 };
 
@@ -30,6 +35,10 @@ struct faults {
     uint64_t made[SIM_FAULT_OVERLOADED + 1]; /* by enum sim_fault */
     uint64_t late, doubled, broken, kills;
     struct running_job *running;
+    struct harm harm;
+    uint64_t strikes;                     /* of the harm, that the Jobs running then were told of */
+    uint64_t halved;                      /* gangs that stood half, which the cluster itself did */
+    char halved_what[ERR_TEXT_MAX_BYTES]; /* the first of them */
     bool is_broken;
     char what[ERR_TEXT_MAX_BYTES]; /* the first thing that didn't hold */
 };
@@ -46,6 +55,7 @@ struct faults *faults_new(uint64_t seed, int64_t until_ms)
     faults->random = seed * 0x9e3779b97f4a7c15u + 1;
     faults->until_ms = until_ms - until_ms / QUIET_OF_QUARTER;
     faults->blow_ms = BLOW_MS_MIN;
+    harm_init(&faults->harm);
     return faults;
 }
 
@@ -63,6 +73,7 @@ void faults_free(struct faults *faults)
     HASH_ITER (hh, faults->running, job, next) {
         forget_running(faults, job);
     }
+    harm_deinit(&faults->harm);
     mem_free(faults);
 }
 
@@ -130,17 +141,19 @@ static struct running_job *running_find(const struct faults *faults, struct str 
     return job;
 }
 
-static void running_add(struct faults *faults, struct str key)
+static void running_add(struct faults *faults, struct str key, int64_t at_ms)
 {
     struct running_job *job = MEM_NEW(struct running_job);
     char *copy = mem_alloc(key.len);
     memcpy(copy, key.ptr, key.len);
     job->key = (struct str){copy, key.len};
+    job->is_harmed = faults->harm.struck_ms >= 0 && at_ms - faults->harm.struck_ms <= UNSEEN_MS;
     HASH_ADD_KEYPTR(hh, faults->running, job->key.ptr, (unsigned)job->key.len, job);
 }
 
-void faults_note(struct faults *faults, const struct sim_note *note)
+void faults_note(struct faults *faults, const struct sim *sim, const struct sim_note *note)
 {
+    harm_note(&faults->harm, sim, note);
     bool is_end = note->kind == SIM_JOB_SUSPENDED || note->kind == SIM_JOB_FINISHED ||
                   note->kind == SIM_JOB_DELETED;
     if (!str_is_set(note->job) || (note->kind != SIM_JOB_ADMITTED && !is_end)) {
@@ -152,7 +165,7 @@ void faults_note(struct faults *faults, const struct sim_note *note)
         (void)snprintf(text, sizeof(text), STR_FMT " was admitted twice", STR_ARG(note->job));
         complain(faults, note->at_ms, str_from_c(text));
     } else if (note->kind == SIM_JOB_ADMITTED) {
-        running_add(faults, note->job);
+        running_add(faults, note->job, note->at_ms);
     } else if (job != NULL) {
         forget_running(faults, job);
     }
@@ -163,22 +176,43 @@ struct looking {
     struct sim *sim;
 };
 
+static void tell_half(struct faults *faults, struct running_job *job, int64_t at_ms,
+                      const struct sim_job_state *state)
+{
+    char text[ERR_TEXT_MAX_BYTES];
+    (void)snprintf(text, sizeof(text), STR_FMT "/" STR_FMT, STR_ARG(state->namespace_name),
+                   STR_ARG(state->name));
+    long long half_s = state->partial_ms / 1000;
+    if (job == NULL || !job->is_harmed) {
+        char what[ERR_TEXT_MAX_BYTES];
+        (void)snprintf(what, sizeof(what),
+                       "%.300s had some of its pods bound and not all for %lld s", text, half_s);
+        complain(faults, at_ms, str_from_c(what));
+        return;
+    }
+    if (!job->is_told && faults->halved++ == 0) {
+        (void)snprintf(faults->halved_what, sizeof(faults->halved_what), "%.300s after %lld s: %s",
+                       text, (long long)(at_ms / 1000), faults->harm.what);
+    }
+    job->is_told = true;
+}
+
 static void look_at_job(void *ctx, const void *value)
 {
     struct looking *looking = ctx;
     const struct object_meta *meta = value;
     struct sim_job_state state;
     if (sim_job_state(looking->sim, meta->namespace_name, meta->name, &state) && state.is_gang &&
-        state.partial_max_ms > PARTIAL_MS_MAX) {
-        char text[ERR_TEXT_MAX_BYTES];
-        (void)snprintf(text, sizeof(text),
-                       STR_FMT "/" STR_FMT " had some of its pods bound and not all for %lld s",
-                       STR_ARG(meta->namespace_name), STR_ARG(meta->name),
-                       (long long)(state.partial_max_ms / 1000));
-        complain(looking->faults, sim_now_ms(looking->sim), str_from_c(text));
+        state.partial_ms > PARTIAL_MS_MAX) {
+        char key[KEY_BYTES];
+        int length = snprintf(key, sizeof(key), STR_FMT "/" STR_FMT, STR_ARG(meta->namespace_name),
+                              STR_ARG(meta->name));
+        struct running_job *job = running_find(looking->faults, (struct str){key, (size_t)length});
+        tell_half(looking->faults, job, sim_now_ms(looking->sim), &state);
     }
 }
 
+/* Whoever stood half before is judged before what has just gone is known. */
 static void look(struct faults *faults, struct sim *sim)
 {
     struct err err;
@@ -186,20 +220,30 @@ static void look(struct faults *faults, struct sim *sim)
         complain(faults, sim_now_ms(sim), str_from_c(err.text));
     }
     sim_each(sim, KIND_JOB, look_at_job, &(struct looking){faults, sim});
+    harm_look(&faults->harm, sim);
+    if (faults->strikes == faults->harm.strikes) {
+        return;
+    }
+    faults->strikes = faults->harm.strikes;
+    struct running_job *job;
+    struct running_job *next;
+    HASH_ITER (hh, faults->running, job, next) {
+        job->is_harmed = true;
+    }
 }
 
-void faults_play(struct faults *faults, struct sim *sim, int64_t until_ms)
+void faults_step(struct faults *faults, struct sim *sim, int64_t until_ms)
 {
-    while (sim_now_ms(sim) < until_ms) {
-        int64_t next_ms = sim_next_ms(sim);
-        bool may_blow = faults->blow_ms < faults->until_ms;
-        next_ms = may_blow && faults->blow_ms < next_ms ? faults->blow_ms : next_ms;
-        next_ms = next_ms < until_ms ? next_ms : until_ms;
-        (void)sim_run_until(sim, next_ms > sim_now_ms(sim) ? next_ms : sim_now_ms(sim));
-        look(faults, sim);
-        if (may_blow && sim_now_ms(sim) >= faults->blow_ms) {
-            blow(faults, sim);
-        }
+    int64_t now_ms = sim_now_ms(sim);
+    int64_t next_ms = sim_next_ms(sim);
+    bool may_blow = faults->blow_ms < faults->until_ms;
+    next_ms = may_blow && faults->blow_ms < next_ms ? faults->blow_ms : next_ms;
+    next_ms = now_ms + LOOK_MS < next_ms ? now_ms + LOOK_MS : next_ms;
+    next_ms = next_ms < until_ms ? next_ms : until_ms;
+    (void)sim_run_until(sim, next_ms > now_ms ? next_ms : now_ms);
+    look(faults, sim);
+    if (may_blow && sim_now_ms(sim) >= faults->blow_ms) {
+        blow(faults, sim);
     }
 }
 
@@ -231,13 +275,21 @@ bool faults_print(FILE *out, const struct faults *faults, uint64_t seed)
     fprintf(out, "  controller  killed %llu times\n", (unsigned long long)faults->kills);
     if (faults->is_broken) {
         print_ink(out, INK_RED);
-        fprintf(out, "  broken      %s\n\n", faults->what);
+        fprintf(out, "  broken      %s\n%s", faults->what, faults->halved > 0 ? "" : "\n");
         print_ink(out, INK_PLAIN);
     } else {
         fprintf(out,
                 "  held        no node had more than it has, no device was given out twice, no "
                 "Job was admitted\n              twice, no gang stood with some of its pods "
-                "for a minute\n\n");
+                "for a minute\n%s",
+                faults->halved > 0 ? "" : "\n");
+    }
+    if (faults->halved > 0) {
+        fprintf(out,
+                "  but for     %llu gang%s that stood so since the cluster itself took room away, "
+                "which no admission\n              foresees: %s\n\n",
+                (unsigned long long)faults->halved, faults->halved == 1 ? "" : "s",
+                faults->halved_what);
     }
     return !faults->is_broken;
 }

@@ -72,7 +72,7 @@ static struct areas areas_make(const struct gantt *gantt)
         if (!job->is_submitted) {
             continue;
         }
-        int64_t devices = gang->pods * gang->units_per_pod;
+        int64_t devices = bulk_gang_units(gang);
         area_add(gantt, areas.asked, queue, gang->submit_ms, gantt_until_ms(gantt, job), devices);
         for (uint32_t s = job->first; s != HISTORY_NONE; s = history->spans[s].next) {
             area_add(gantt, areas.used, queue, history->spans[s].start_ms, history->spans[s].end_ms,

@@ -81,7 +81,7 @@ static void print_gang(const struct gantt *gantt, uint32_t index, int64_t y)
     int64_t since_ms = gang->submit_ms;
     fputs("<g><title>", gantt->out);
     gantt_text(gantt->out, gang->name, 100);
-    fprintf(gantt->out, ": %lld devices, waited ", (long long)(gang->pods * gang->units_per_pod));
+    fprintf(gantt->out, ": %lld devices, waited ", (long long)bulk_gang_units(gang));
     gantt_time(gantt->out, job->wait_ms, job->wait_ms < 10000 ? 1 : 1000);
     fputs("</title>\n", gantt->out);
     for (uint32_t i = job->first; i != HISTORY_NONE; i = history->spans[i].next) {

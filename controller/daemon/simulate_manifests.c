@@ -25,11 +25,10 @@ static void find_start(struct simulation *simulation)
 
 static int check_input(struct simulation *simulation)
 {
-    uint32_t jobs = 0;
     uint32_t nodes = 0;
     for (uint32_t i = 0; i < simulation->manifests.count; i++) {
         const struct manifest *manifest = &simulation->manifests.items[i];
-        jobs += manifest->object.kind == KIND_JOB ? 1 : 0;
+        simulation->jobs += manifest->object.kind == KIND_JOB ? 1 : 0;
         nodes += manifest->object.kind == KIND_NODE ? 1 : 0;
         if (manifest->object.kind == KIND_NONE) {
             fprintf(stderr,
@@ -39,8 +38,10 @@ static int check_input(struct simulation *simulation)
                     STR_ARG(manifest->kind));
         }
     }
-    if (jobs == 0) {
-        fprintf(stderr, "tallyman simulate: there is no Job in %s%s, so there is nothing to play\n",
+    if (simulation->jobs == 0) {
+        fprintf(stderr,
+                "tallyman simulate: there is no Job in %s%s, so there is nothing to play; add one "
+                "as examples/deadlock/train.yaml has them\n",
                 simulation->paths[0], simulation->path_count > 1 ? " and the others" : "");
         return 2;
     }
@@ -116,8 +117,14 @@ static void print_end(const struct half *half)
     print_ink(stdout, INK_DIM);
     print_clock(stdout, end->at_ms);
     print_ink(stdout, INK_PLAIN);
-    if (open == 0) {
+    if (open == 0 && half->unmade == 0) {
         fputs("  the end: every Job has finished\n\n", stdout);
+        return;
+    }
+    if (open == 0) {
+        printf(
+            "  the end: every Job that came has finished; %lld would come later than --until\n\n",
+            (long long)half->unmade);
         return;
     }
     bool is_stuck = end->working == 0 && end->devices.held_for_nothing > 0;
@@ -126,9 +133,13 @@ static void print_end(const struct half *half)
     int length = snprintf(text, sizeof(text), "the end: %lld of %lld Jobs unfinished, %lld at work",
                           (long long)open, (long long)end->jobs, (long long)end->working);
     if (end->devices.held_for_nothing > 0 && length > 0) {
+        length += snprintf(text + length, sizeof(text) - (size_t)length,
+                           "; %lld of %lld devices held by Jobs that can't go on",
+                           (long long)end->devices.held_for_nothing, (long long)end->devices.total);
+    }
+    if (half->unmade > 0 && length > 0) {
         snprintf(text + length, sizeof(text) - (size_t)length,
-                 "; %lld of %lld devices held by Jobs that can't go on",
-                 (long long)end->devices.held_for_nothing, (long long)end->devices.total);
+                 "; %lld would come later than --until", (long long)half->unmade);
     }
     fputs("  ", stdout);
     print_wrapped(stdout, 12, str_from_c(text));
@@ -164,7 +175,7 @@ static void on_note(void *ctx, const struct sim_note *note)
     timeline_note(spectators->timeline, note);
     record_note(spectators->record, note);
     if (spectators->faults != NULL) {
-        faults_note(spectators->faults, note);
+        faults_note(spectators->faults, spectators->sim, note);
     }
 }
 
@@ -183,12 +194,18 @@ static void on_watch(void *ctx, enum object_kind kind, struct sim_watch_fault *r
                     faults_are_on(spectators->faults, sim_now_ms(spectators->sim)));
 }
 
-static void run_until(struct faults *faults, struct sim *sim, int64_t until_ms)
+static void run_until(const struct spectators *spectators, int64_t until_ms)
 {
-    if (faults == NULL) {
-        (void)sim_run_until(sim, until_ms);
-    } else {
-        faults_play(faults, sim, until_ms);
+    struct sim *sim = spectators->sim;
+    while (sim_now_ms(sim) < until_ms) {
+        if (spectators->faults != NULL) {
+            faults_step(spectators->faults, sim, until_ms);
+        } else {
+            int64_t next_ms = sim_next_ms(sim);
+            next_ms = next_ms > sim_now_ms(sim) ? next_ms : sim_now_ms(sim);
+            (void)sim_run_until(sim, next_ms < until_ms ? next_ms : until_ms);
+        }
+        record_capacity(spectators->record, sim);
     }
 }
 
@@ -199,11 +216,13 @@ static void play_time(const struct simulation *simulation, struct half *half,
     struct record *record = spectators->record;
     record_capacity(record, sim);
     int64_t early_ms = early_moment(simulation, sim, &half->timeline);
-    run_until(spectators->faults, sim, early_ms > sim_now_ms(sim) ? early_ms : sim_now_ms(sim));
+    run_until(spectators, early_ms);
     snapshot_take(&half->early, sim, arena);
-    run_until(spectators->faults, sim, simulation->until_ms);
+    run_until(spectators, simulation->until_ms);
     snapshot_take(&half->end, sim, arena);
     half->wasted_device_ms = sim_wasted_device_ms(sim);
+    int64_t unmade = simulation->jobs - half->timeline.submitted;
+    half->unmade = unmade > 0 ? unmade : 0;
     history_close(&record->history, sim_now_ms(sim));
 }
 

@@ -159,8 +159,8 @@ static void count_devices(struct record *record, const struct sim_note *note, ui
     struct bulk_gang *gang = &record->workload.gangs[index];
     if (sim_job_state(record->sim, str_take(note->job, slash), str_skip(note->job, slash + 1),
                       &state) &&
-        state.devices > 0 && gang->pods > 0) {
-        gang->units_per_pod = (state.devices + gang->pods - 1) / gang->pods;
+        state.devices > 0) {
+        gang->units = state.devices; /* pods may share one */
     }
 }
 
@@ -239,9 +239,16 @@ static void add_extended(void *ctx, const void *value)
 
 void record_capacity(struct record *record, struct sim *sim)
 {
-    int64_t units = sim_devices(sim).total;
-    if (units == 0) {
-        sim_each(sim, KIND_NODE, add_extended, &units);
+    uint64_t version = sim_supply_version(sim);
+    if (record->has_capacity && record->supply_version == version) {
+        return;
     }
-    history_capacity(&record->history, sim_now_ms(sim), units);
+    int64_t units = sim_devices(sim).total;
+    sim_each(sim, KIND_NODE, add_extended, &units);
+    if (!record->has_capacity || record->capacity != units) {
+        history_capacity(&record->history, sim_now_ms(sim), units);
+    }
+    record->has_capacity = true;
+    record->supply_version = version;
+    record->capacity = units;
 }

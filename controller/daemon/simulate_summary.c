@@ -18,8 +18,7 @@ int64_t summary_milli(int64_t part, int64_t whole)
 
 static int64_t job_devices(const struct history *history, uint32_t index)
 {
-    const struct bulk_gang *gang = &history->workload->gangs[index];
-    return gang->pods * gang->units_per_pod;
+    return bulk_gang_units(&history->workload->gangs[index]);
 }
 
 /* -- distributions --------------------------------------------------------------------------------

@@ -203,7 +203,7 @@ static void print_job(FILE *out, const struct history *history, uint32_t index)
     print_text(out, gang->queue);
     fputc(',', out);
     print_text(out, workload->classes[workload->tags[index].class_index].name);
-    fprintf(out, ",%lld", (long long)(gang->pods * gang->units_per_pod));
+    fprintf(out, ",%lld", (long long)bulk_gang_units(gang));
     print_milli(out, gang->submit_ms);
     print_milli(out, gang->run_ms);
     if (job->first == HISTORY_NONE) {

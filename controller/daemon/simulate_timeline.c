@@ -12,7 +12,6 @@
 
 struct timeline_job {
     struct str key;
-    int64_t bound;
     int64_t wanted;
     bool is_suspended;
     struct str told; /* why it waits, as it was said last */
@@ -95,7 +94,10 @@ static void add_place(struct timeline *timeline, struct line *line, const struct
 static void note_bound(struct timeline *timeline, const struct sim_note *note,
                        struct timeline_job *job)
 {
-    job->bound++;
+    size_t slash = str_find_char(note->job, '/');
+    int64_t bound =
+        sim_job_bound(timeline->sim, str_take(note->job, slash), str_skip(note->job, slash + 1));
+    job->wanted = bound > job->wanted ? bound : job->wanted; /* its parallelism was raised */
     struct line *line = line_open(timeline, LINE_BOUND, job->key, note->at_ms);
     if (line == NULL) {
         line = line_add(timeline, note, LINE_BOUND, job);
@@ -103,7 +105,8 @@ static void note_bound(struct timeline *timeline, const struct sim_note *note,
     add_place(timeline, line, note);
     line->last_ms = note->at_ms;
     line->pods++;
-    line->bound = job->bound;
+    line->bound = bound;
+    line->wanted = job->wanted;
 }
 
 static void note_unschedulable(struct timeline *timeline, const struct sim_note *note,
@@ -145,7 +148,6 @@ static void note_admitted(struct timeline *timeline, const struct sim_note *note
 static void note_pod_ended(struct timeline *timeline, const struct sim_note *note,
                            struct timeline_job *job)
 {
-    job->bound -= job->bound > 0 && !str_is_empty(note->node) ? 1 : 0;
     if (!str_eq_c(note->text, "Failed")) {
         return;
     }
@@ -166,6 +168,7 @@ static void note_submitted(struct timeline *timeline, const struct sim_note *not
         job->wanted = state.wanted;
         job->is_suspended = state.is_suspended;
     }
+    timeline->submitted++;
     (void)line_add(timeline, note, LINE_SUBMITTED, job);
 }
 

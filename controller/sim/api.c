@@ -143,6 +143,11 @@ static struct object_meta new_meta(struct sim *sim, const struct object_meta *gi
     return meta;
 }
 
+static void note_supply(struct sim *sim, enum object_kind kind)
+{
+    sim->supply_version += kind == KIND_NODE || kind == KIND_RESOURCE_SLICE ? 1 : 0;
+}
+
 struct sim_object *api_create(struct sim *sim, enum object_kind kind, const void *value)
 {
     struct sim_object *object = MEM_NEW(struct sim_object);
@@ -157,6 +162,7 @@ struct sim_object *api_create(struct sim *sim, enum object_kind kind, const void
     RB_INSERT(sim_object_tree, &sim->objects[kind], object);
     HASH_ADD_KEYPTR(hh, sim->by_uid, object->uid.ptr, (unsigned)object->uid.len, object);
     sim->is_node_list_stale = sim->is_node_list_stale || kind == KIND_NODE;
+    note_supply(sim, kind);
     if (kind == KIND_POD) {
         link_pod_to_job(sim, object);
     }
@@ -177,6 +183,7 @@ void api_update(struct sim *sim, struct sim_object *object, const void *value, b
     }
     void *old = object->value;
     object->value = clone_with_meta(object->kind, value, &meta);
+    note_supply(sim, object->kind);
     watch_changed(sim, object, old);
     mem_free(old);
 }
@@ -196,6 +203,7 @@ void api_remove(struct sim *sim, struct sim_object *object)
     RB_REMOVE(sim_object_tree, &sim->objects[object->kind], object);
     HASH_DEL(sim->by_uid, object);
     sim->is_node_list_stale = sim->is_node_list_stale || object->kind == KIND_NODE;
+    note_supply(sim, object->kind);
     watch_removed(sim, object);
     if (object->kind == KIND_POD) {
         unlink_pod_from_job(object);

@@ -212,7 +212,11 @@ static struct rc apply_object(struct sim *sim, enum object_kind kind, void *valu
     if (kind == KIND_POD) {
         pod_set_defaults(sim, value);
     }
-    (void)api_create(sim, kind, value);
+    const struct sim_object *made = api_create(sim, kind, value);
+    if (kind == KIND_POD && !str_is_empty(object_pod(made)->spec.node_name)) {
+        sim_tell(sim, SIM_POD_BOUND, made->pod.job, made, object_pod(made)->spec.node_name,
+                 STR_NONE);
+    }
     return RC_SUCCESS;
 }
 

@@ -76,6 +76,11 @@ struct sim_devices sim_devices(const struct sim *sim)
     return devices;
 }
 
+uint64_t sim_supply_version(const struct sim *sim)
+{
+    return sim->supply_version;
+}
+
 int64_t sim_wasted_device_ms(const struct sim *sim)
 {
     return sim->wasted_device_ms;
@@ -123,6 +128,7 @@ bool sim_job_state(const struct sim *sim, struct str namespace_name, struct str 
     if (job->job.partial_since_ms >= 0) {
         int64_t lasted_ms = sim->now_ms - job->job.partial_since_ms;
         state.partial_max_ms = lasted_ms > state.partial_max_ms ? lasted_ms : state.partial_max_ms;
+        state.partial_ms = lasted_ms;
     }
     for (struct sim_object *claim = api_first(sim, KIND_RESOURCE_CLAIM); claim != NULL;
          claim = api_next(claim)) {
@@ -132,6 +138,12 @@ bool sim_job_state(const struct sim *sim, struct str namespace_name, struct str 
     }
     *ret_state = state;
     return true;
+}
+
+int64_t sim_job_bound(const struct sim *sim, struct str namespace_name, struct str name)
+{
+    const struct sim_object *job = find(sim, KIND_JOB, namespace_name, name);
+    return job == NULL ? 0 : job_count_pods(job).bound;
 }
 
 /* -- what must hold ------------------------------------------------------------------------------

@@ -306,9 +306,9 @@ static void bind_pod(struct sim *sim, struct task *task)
     next.spec.node_name = arena_copy_str(&sim->scratch, pod->pod.load->name);
     struct condition scheduled = {.type = STR("PodScheduled"), .status = STR("True")};
     next.status.conditions = api_condition_with(sim, &next.status.conditions, &scheduled);
-    sim_tell(sim, SIM_POD_BOUND, pod->pod.job, pod, next.spec.node_name,
-             devices_text(sim, object_pod(pod)));
+    struct str devices = devices_text(sim, object_pod(pod));
     api_update(sim, pod, &next, false);
+    sim_tell(sim, SIM_POD_BOUND, pod->pod.job, pod, next.spec.node_name, devices);
 }
 
 static void list_nodes(struct sim *sim)

@@ -396,7 +396,8 @@ struct sim {
     struct sim_object_tree objects[KIND_COUNT];
     struct sim_object *by_uid;
     uint64_t next_serial;
-    uint64_t version; /* resourceVersion */
+    uint64_t version;        /* resourceVersion */
+    uint64_t supply_version; /* of all Nodes and ResourceSlices */
     uint64_t next_token;
     int64_t wasted_device_ms;
     int64_t wasted_until_ms;

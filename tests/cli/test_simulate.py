@@ -89,3 +89,100 @@ def test_options_that_say_nothing_together_are_refused(bench):
         (("--seed", "3"), "--seed without --faults: "),
     ):
         bench.run("simulate", DEADLOCK, *args).expect(2, text)
+
+
+def world(bench, *given):
+    return bench.file([bare(namespace("quay")), bare(queue("crane", "8")), *given])
+
+
+def ill_node(name, cpu, **annotations):
+    given = bare(node(name))
+    given["metadata"]["annotations"] = annotations
+    given["metadata"]["labels"] = {"kubernetes.io/hostname": name}
+    given["status"] = node(name, cpu)["status"]
+    return given
+
+
+def runs(name, pods, run_for, **annotations):
+    given = bare(job(name, "crane", pods, meta={"annotations": annotations}))
+    given["spec"]["template"]["metadata"] = {"annotations": {"example.com/run-for": run_for}}
+    return given
+
+
+def test_pods_that_are_being_stopped_are_not_among_those_that_are_bound(bench):
+    path = world(bench, ill_node("n1", "1"), ill_node("n3", "1"), runs("a", 2, "30m"),
+                 ill_node("n2", "1", **{"example.com/conditions": "30s Ready=False"}))
+    text = bench.run("simulate", path, "--with-tallyman", "--until", "30m").expect(0).out
+    assert "2 of 2 pods bound: n1, n2" in text and "2 of 2 pods bound: n3" in text, text
+
+
+def test_a_job_that_was_never_submitted_has_not_finished(bench):
+    late = {"example.com/submit-after": "10h"}
+    path = world(bench, ill_node("n1", "4"), runs("a", 2, "1m"), runs("late", 1, "1m", **late))
+    text = bench.run("simulate", path, "--with-tallyman").expect(0).out
+    assert "every Job that came has finished; 1 would come later than --until" in text, text
+    text = bench.run("simulate", path, "--with-tallyman", "--until", "30s").expect(0).out
+    assert "1 of 1 Jobs unfinished, 1 at work; 1 would come later than --until" in text, text
+    text = bench.run("simulate", path, "--with-tallyman", "--until", "11h").expect(0).out
+    assert "every Job has finished" in text, text
+
+
+def test_devices_that_come_later_are_there_from_then_on(bench):
+    def with_devices(name, devices, **annotations):
+        given = ill_node(name, "8", **annotations)
+        given["status"]["allocatable"]["example.com/lift"] = devices
+        return given
+
+    path = world(bench, with_devices("n1", "2"), runs("a", 1, "10m"),
+                 with_devices("n2", "8", **{"example.com/submit-after": "1s"}))
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    lifts = {"requests": {"cpu": "1", "example.com/lift": "8"}, "limits": {"example.com/lift": "8"}}
+    text = text.replace(json.dumps({"requests": {"cpu": "1"}}), json.dumps(lifts)).replace(
+        '"resources": [{"name": "cpu", "nominalQuota": "8"}]',
+        '"resources": [{"name": "cpu", "nominalQuota": "8"}, '
+        '{"name": "example.com/lift", "nominalQuota": "8"}]')
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    answer = bench.run("simulate", path, "-o", "json").expect(0).data
+    assert (answer["finished"], answer["devices"]) == (1, 10), answer
+    assert 0.7 < answer["utilisation"] <= 0.8, answer["utilisation"]
+
+
+def test_a_device_that_pods_share_is_counted_once(bench):
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+             "metadata": {"name": "shared", "namespace": "quay"},
+             "spec": {"devices": {"requests": [
+                 {"name": "lift", "exactly": {"deviceClassName": "lift.example.com"}}]}}}
+    lifts = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass",
+             "metadata": {"name": "lift.example.com"}, "spec": {}}
+    there = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
+             "metadata": {"name": "n1-lifts"},
+             "spec": {"driver": "lift.example.com", "nodeName": "n1", "devices": [{"name": "one"}],
+                      "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}}}
+    gang = runs("a", 4, "10m")
+    spec = gang["spec"]["template"]["spec"]
+    spec["resourceClaims"] = [{"name": "lift", "resourceClaimName": "shared"}]
+    spec["containers"][0]["resources"]["claims"] = [{"name": "lift"}]
+    crane = bare(queue("crane", "8"))
+    crane["spec"]["resourceGroups"][0]["flavors"][0]["resources"].append(
+        {"name": "lift.example.com", "nominalQuota": "1"})
+    path = bench.file([bare(namespace("quay")), crane, lifts, there, claim, ill_node("n1", "8"), gang])
+    answer = bench.run("simulate", path, "-o", "json").expect(0).data
+    assert (answer["finished"], answer["devices"]) == (1, 1), answer
+    assert 0.9 < answer["utilisation"] <= 1, answer["utilisation"]
+
+
+def test_what_the_cluster_takes_from_an_admitted_gang_is_no_broken_promise(bench):
+    falls_ill = {"example.com/conditions": "2500ms Ready=False"}
+    path = world(bench, ill_node("n1", "1"), ill_node("n2", "1", **falls_ill), runs("a", 2, "30m"))
+    text = bench.run("simulate", path, "--faults", "--seed", "1").expect(0).out
+    assert "  but for     1 gang that stood so since the cluster itself took room away" in text, text
+    assert "foresees: quay/a after 71 s: Node n2 fell ill or went" in text, text
+
+    foreign = runs("guest", 1, "40m", **{"example.com/submit-after": "1500ms"})
+    del foreign["metadata"]["labels"]
+    foreign["spec"]["suspend"] = False
+    path = world(bench, ill_node("n1", "1"), ill_node("n2", "1"), runs("a", 2, "30m"), foreign)
+    text = bench.run("simulate", path, "--faults", "--seed", "1").expect(0).out
+    assert "foresees: quay/a after 71 s: pod guest-" in text and "of no gang took room" in text, text

@@ -28,10 +28,16 @@ struct bulk_gang {
     int64_t bound_ms; /* the run-time bound that its Job states; 0: none */
     int64_t pods;
     int64_t units_per_pod;  /* whole units of the resource */
+    int64_t units;          /* of all pods, where they share some; 0: pods * units_per_pod */
     int64_t checkpoint_ms;  /* work is kept at multiples of that; 0: never */
     int64_t fails_after_ms; /* into its run, and so often: */
     int64_t failures;       /* its work is lost, and its pods begin anew where they are */
 };
+
+static inline int64_t bulk_gang_units(const struct bulk_gang *gang)
+{
+    return gang->units > 0 ? gang->units : gang->pods * gang->units_per_pod;
+}
 
 enum bulk_change {
     BULK_SUBMITTED = 1,

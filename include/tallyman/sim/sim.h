@@ -182,10 +182,13 @@ struct sim_job_state {
     int64_t devices;        /* DRA devices that its pods' claims hold */
     int64_t partial_max_ms; /* the longest time it had some pods bound and not min-count; neither
                              * after a suspension nor after a pod was lost */
+    int64_t partial_ms;     /* how long it has been so now; 0: it isn't */
 };
 
 bool sim_job_state(const struct sim *sim, struct str namespace_name, struct str name,
                    struct sim_job_state *ret_state);
+/* Its pods that have a node and are neither terminal nor being stopped; 0: no such Job. Cheap. */
+int64_t sim_job_bound(const struct sim *sim, struct str namespace_name, struct str name);
 
 struct sim_devices {
     int64_t total;            /* devices of complete pools on nodes that exist */
@@ -194,6 +197,8 @@ struct sim_devices {
 };
 
 struct sim_devices sim_devices(const struct sim *sim);
+/* Another number after each change of a Node or a ResourceSlice. */
+uint64_t sim_supply_version(const struct sim *sim);
 /* Device-milliseconds held by gangs that weren't whole, until now. */
 int64_t sim_wasted_device_ms(const struct sim *sim);
 
