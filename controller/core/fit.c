@@ -231,20 +231,49 @@ static int64_t largest_on_a_node(struct core *core, const struct pod_demand *dem
     return largest;
 }
 
+/* The slice that was looked at last, and whether its devices are seen. */
+struct sight {
+    const struct resource_slice *slice;
+    bool is_seen;
+};
+
+/* Whether its node isn't excluded, or any node sees it that no one node has. Those of a slice
+ * mostly share the answer. */
+static bool is_in_sight(struct core *core, const struct pod_demand *demand,
+                        const struct device_state *device, struct sight *sight)
+{
+    if (device->node != NULL) {
+        return device->node->object != NULL &&
+               node_exclusion(core, demand, device->node) == EXCLUDED_COUNT;
+    }
+    const struct opt_bool *each = &device->slice->spec.per_device_node_selection;
+    if (sight->slice == device->slice && !(each->is_set && each->value)) {
+        return sight->is_seen;
+    }
+    *sight = (struct sight){.slice = device->slice};
+    struct node_state *node;
+    RB_FOREACH (node, node_tree, &core->node_order) {
+        if (node->object != NULL && device_is_visible(device, node)) {
+            sight->is_seen = true;
+            break;
+        }
+    }
+    return sight->is_seen;
+}
+
 static struct measured walk_devices(struct core *core, const struct pod_demand *demand,
                                     struct device_profile *profile)
 {
     struct measured measured = {.largest = -1};
+    struct sight seen = {.slice = NULL};
     for (uint32_t slot = 0; slot < core->device_slots; slot++) {
         const struct device_state *candidate = core->devices[slot];
         if (candidate == NULL || !profile_selects(core, profile, candidate)) {
             continue;
         }
         measured.capacity++;
-        bool is_out = candidate->node != NULL &&
-                      (candidate->node->object == NULL ||
-                       node_exclusion(core, demand, candidate->node) != EXCLUDED_COUNT);
-        is_out = is_out || profile_match(core, profile, candidate) != MATCH_YES;
+        bool is_out = profile_match(core, profile, candidate) != MATCH_YES ||
+                      !is_in_sight(core, demand, candidate, &seen);
         measured.free += !is_out && device_is_free(core, candidate) ? 1 : 0;
     }
     int64_t largest_free;

@@ -447,6 +447,26 @@ static void explain_too_hard(struct core *core, const struct fit_wants *wants,
     }
 }
 
+/* Nothing is short, and no pod too large for a node: is it only that pods on their way may be put
+ * where these can't be beside them, as with host ports? */
+static bool is_only_promised(struct core *core, struct fit_wants *wants,
+                             const struct fit_result *result)
+{
+    static const struct crowd_list nobody;
+    bool is_told = str_is_set(result->short_of) || str_is_set(result->apart) ||
+                   str_is_set(result->ask_trouble) || str_is_set(result->claim_trouble) ||
+                   str_is_set(result->health.resource);
+    bool is_apart = pod_set_is_one_a_node(wants->items[result->short_set].demand.set);
+    if (!is_apart || !result->is_beside_promises || is_told || result->is_own_way ||
+        result->is_promised || wants->topology.is_required) {
+        return false;
+    }
+    struct fit_result alone = {.is_fit = false};
+    bool would_fit = fit_anywhere(core, &nobody, wants, &alone);
+    forget_places(wants);
+    return would_fit;
+}
+
 struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
 {
     struct fit_result result = {.is_fit = false};
@@ -469,6 +489,7 @@ struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
     if (!result.is_fit && !core->is_brief) {
         explain_too_hard(core, wants, &result);
         explain_short(core, &promised, wants, &result);
+        result.is_promised = result.is_promised || is_only_promised(core, wants, &result);
     }
     return result;
 }

@@ -433,14 +433,15 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
             gang_remember(core, gang); /* not before: what never came about isn't counted */
         }
         if (gang->write_purpose == PATCH_ADMIT) {
-            note_event(
-                core, gang, false, "Admitted", "Admit",
-                arena_format(&core->scratch, "admitted on queue " STR_FMT ": %lld pod%s, " STR_FMT,
-                             STR_ARG(gang->queue->name), (long long)gang->size.pods,
-                             gang->size.pods == 1 ? "" : "s",
-                             STR_ARG(gang->reservation == NULL
-                                         ? STR_NONE
-                                         : reservation_text(core, gang, &core->scratch, false))));
+            struct str amounts = gang->reservation == NULL
+                                     ? STR("")
+                                     : reservation_text(core, gang, &core->scratch, false);
+            note_event(core, gang, false, "Admitted", "Admit",
+                       arena_format(&core->scratch,
+                                    "admitted on queue " STR_FMT ": %lld pod%s%s" STR_FMT,
+                                    STR_ARG(gang->queue->name), (long long)gang->size.pods,
+                                    gang->size.pods == 1 ? "" : "s",
+                                    str_is_empty(amounts) ? "" : ", ", STR_ARG(amounts)));
             tell_loose_parts(core, gang);
         }
         break;

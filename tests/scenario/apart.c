@@ -50,6 +50,16 @@ static void host_port_is_had_once_on_a_node(void **state)
     expect_state(s, "three", "Pending NeverFits");
 }
 
+/* Who asks for nothing is told of no amounts. */
+static void gang_that_asks_for_nothing_is_told_its_pods_alone(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_job_spec(s, "none", "q", "pods=2", PORTS(""));
+    expect_state(s, "none", "Admitted");
+    assert_non_null(strstr(trace_text(s), "Admitted: admitted on queue q: 2 pods\n"));
+}
+
 /* Where others of its gang or of another are on their way to, it isn't counted on. */
 static void host_port_beside_pods_on_their_way_is_not_counted_on(void **state)
 {
@@ -58,7 +68,8 @@ static void host_port_beside_pods_on_their_way_is_not_counted_on(void **state)
     given_job(s, "plain", "q", "pods=1 cpu=1");
     expect_state(s, "plain", "Admitted");
     given_job_spec(s, "port", "q", "pods=2", PORTS("{\"containerPort\":80,\"hostPort\":80}"));
-    expect_state(s, "port", "Pending NodeShape");
+    expect_state(s, "port", "Pending ReservedForOther");
+    expect_message(s, "port", "the room is promised to gangs whose pods are being placed");
     gang_starts(s, "plain", "n1");
     expect_state(s, "port", "Admitted");
 }
@@ -199,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(host_port_is_had_once_on_a_node),
+        scenario_test(gang_that_asks_for_nothing_is_told_its_pods_alone),
         scenario_test(host_port_beside_pods_on_their_way_is_not_counted_on),
         scenario_test(pod_that_keeps_apart_is_alone_of_its_namespace),
         cmocka_unit_test(working_pod_keeps_others_off),

@@ -156,7 +156,7 @@ static void host_port_is_taken_once_per_node(void **state)
     given_job_spec(s, "first", "q", "pods=1", spec);
     expect_state(s, "first", "Admitted");
     given_job_spec(s, "second", "q", "pods=1", spec);
-    expect_state(s, "second", "Pending NodeShape");
+    expect_state(s, "second", "Pending ReservedForOther");
     gang_starts(s, "first", "n1");
     expect_state(s, "second", "Pending NodeShape");
     given_job(s, "no-port", "q", "pods=3 cpu=1");

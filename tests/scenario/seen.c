@@ -52,7 +52,8 @@ static void devices_say_themselves_who_sees_them(void **state)
     given_job(s, "three", "q", "pods=3 template=one selector=kubernetes.io/hostname:n1");
     expect_state(s, "three", "Admitted");
     given_job(s, "last", "q", "pods=1 template=one selector=kubernetes.io/hostname:n2");
-    expect_state(s, "last", "Pending NodeShape"); /* nobody sees the one that is left */
+    expect_state(s, "last", "Pending DevicesExhausted"); /* nobody sees the one that is left */
+    expect_message(s, "last", "needs 1 gpu.example.com at once, 0 of 4 are free");
 }
 
 /* Two nodes of rack r1 and one of r2, each with room for one pod of 1 cpu. */
