@@ -4,6 +4,7 @@
  * is, and thrown away. This is done when an Admission is about to be written, once for all gangs of
  * a shape, and costs credit that comes back with time: a controller that has fifty thousand gangs
  * to tell about decides first. What wasn't tried is told as not tried. */
+#include "behind.h"
 #include "booking.h"
 #include "gang_line.h"
 #include "internal.h"
@@ -398,6 +399,9 @@ static bool is_asked(const struct core *core, const struct gang *gang, enum reas
 
 static void try_changes(struct trial *trial, enum reason reason)
 {
+    if (behind_is_blocked(trial->gang)) {
+        return; /* whatever it asked for, it would wait for the one in front */
+    }
     if (reason == REASON_RESERVED_FOR_OTHER) {
         try_shorter_run(trial);
     }

@@ -261,6 +261,7 @@ struct rc outlook_open(struct outlook *outlook, struct source *source, int64_t n
     for (int kind = KIND_NONE + 1; kind < KIND_COUNT; kind++) {
         driver_synced(outlook->driver, (enum object_kind)kind, false);
     }
+    core_renew_messages(outlook->core);
     return outlook->is_refused ? err_set(err, RC_INVALID, "%s", outlook->refused.text) : RC_SUCCESS;
 }
 

@@ -216,3 +216,19 @@ def test_from_manifests_the_same_name_twice_wants_a_namespace(bench):
     given(bench, "b", objects=twice).expect(2, "quay", "yard", "-n")
     given(bench, "b", "-n", "yard", objects=twice).expect(0, "yard/b")
     given(bench, "nobody").expect(1, "nobody")
+
+
+def test_from_manifests_plan_has_the_same_sentence(bench):
+    """b is short of 2 cpu when it is judged, and of 3 once c has started: both tell how it is now."""
+    told = given(bench, "b", "-o", "json").expect(0).data["status"]["message"]
+    path = bench.file([bare(each) for each in CLUSTER])
+    plan = bench.run("plan", "-f", path, "--now", "2026-11-29T12:00:00Z", "-o", "json").data
+    [planned] = [each["message"] for each in plan["decisions"] if each["name"] == "b"]
+    assert planned == told and "has 0 of 4 free" in told, (planned, told)
+
+
+def test_from_manifests_nothing_starts_behind_a_head_that_blocks(bench):
+    strict = [queue("crane", "4", queueingStrategy="StrictFIFO") if each["kind"] == "Queue" else each
+              for each in CLUSTER] + [job("large", "crane", 5)]
+    answer = given(bench, "large", objects=strict).expect(0, "[NeverFits]")
+    assert "would start now" not in answer.out, answer.out

@@ -229,6 +229,9 @@ struct decided_list {
 
 /* Where every gang stands after the last step. Borrowed from `arena`. */
 struct decided_list core_decisions(const struct core *core, struct arena *arena);
+/* The sentences of those that wait, with the numbers as they are now; what is decided stays. Judges
+ * each kind of gang once more: for those who ask once, not for a controller. */
+void core_renew_messages(struct core *core);
 
 /* What the Admission of that gang says now; false if there is no such gang any more or nothing has
  * to be written. The core remembers it as on its way. Borrowed from `arena`. */
