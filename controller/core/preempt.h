@@ -56,6 +56,8 @@ void preempt_find_last_holders(struct core *core);
 /* Without borrowing while it preempts a gang takes back no more than its queue's own quota: whether
  * that would be enough for all that it asks for, on one of its choices of flavors. */
 bool preempt_is_within_own(struct core *core, struct shape *shape);
+/* Whether a queue below `node`, or that is it, has a gang that this one may reclaim from. */
+bool preempt_may_reclaim_below(const struct quota_node *node, const struct gang *gang);
 /* By the policies: whether there could be a gang that the shape's may stop. */
 bool preempt_may_stop_somebody(struct core *core, struct shape *shape);
 

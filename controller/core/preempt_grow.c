@@ -38,18 +38,12 @@ void preempt_note_growth(struct core *core, struct queue_state *queue, const str
 
 /* By the weaker of fair sharing's two rules: the branch has at least the share that the gang's
  * would have, on one of its flavors. */
-static bool is_share_enough(struct core *core, struct shape *shape, const struct quota_node *grown)
+static bool is_share_enough(struct core *core, struct shape *shape, const struct quota_node *top,
+                            const struct quota_node *branch)
 {
     const struct quota_node *leaf = &shape->queue->node;
-    const struct quota_node *top = victims_common_node(leaf, grown);
-    const struct quota_node *mine = leaf;
-    while (mine->parent != top) {
-        mine = mine->parent;
-    }
-    while (grown->parent != top) {
-        grown = grown->parent;
-    }
-    int64_t theirs = share_of(grown, NULL, NULL);
+    const struct quota_node *mine = victims_branch_below(leaf, top);
+    int64_t theirs = share_of(branch, NULL, NULL);
     uint32_t count = evaluate_combination_count(core, shape);
     for (uint32_t combination = 0; combination < count; combination++) {
         struct quota_probe ask;
@@ -62,16 +56,21 @@ static bool is_share_enough(struct core *core, struct shape *shape, const struct
     return false;
 }
 
+/* It is the branch that has grown, up to where the two queues' branches meet: so whoever is of it
+ * may be taken now, also of another queue than the one that took more. */
 static bool may_take_from(struct core *core, struct shape *shape, const struct queue_state *grown)
 {
-    const struct quota_node *root = quota_root(&shape->queue->node);
-    const struct gang *gang = shape->first;
-    if (grown == shape->queue || quota_root(&grown->node) != root || grown->last_holder == NULL ||
-        !victims_may_reclaim(gang, grown->last_holder)) {
+    const struct quota_node *leaf = &shape->queue->node;
+    const struct quota_node *top = victims_common_node(leaf, &grown->node);
+    if (grown == shape->queue || top == NULL) {
         return false;
     }
-    return share_is_on(root) ? is_share_enough(core, shape, &grown->node)
-                             : preempt_is_within_own(core, shape);
+    const struct quota_node *branch = victims_branch_below(&grown->node, top);
+    if (!preempt_may_reclaim_below(branch, shape->first)) {
+        return false;
+    }
+    return share_is_on(quota_root(leaf)) ? is_share_enough(core, shape, top, branch)
+                                         : preempt_is_within_own(core, shape);
 }
 
 bool preempt_wake_for_growth(struct core *core)

@@ -130,8 +130,7 @@ static bool is_quota_freed(const struct core *core, const struct shape *shape)
     return false;
 }
 
-/* Whether the queue may take back what others below `node` have borrowed from it. */
-static bool may_reclaim_below(const struct quota_node *node, const struct gang *gang)
+bool preempt_may_reclaim_below(const struct quota_node *node, const struct gang *gang)
 {
     if (node->queue != NULL) {
         const struct gang *last = node->queue->last_holder;
@@ -139,7 +138,7 @@ static bool may_reclaim_below(const struct quota_node *node, const struct gang *
     }
     for (const struct quota_node *child = node->children; child != NULL;
          child = child->next_sibling) {
-        if (may_reclaim_below(child, gang)) {
+        if (preempt_may_reclaim_below(child, gang)) {
             return true;
         }
     }
@@ -189,7 +188,7 @@ bool preempt_may_stop_somebody(struct core *core, struct shape *shape)
         return true;
     }
     const struct quota_node *root = quota_root(&shape->queue->node);
-    return may_reclaim_below(root, gang) && preempt_is_within_own(core, shape);
+    return preempt_may_reclaim_below(root, gang) && preempt_is_within_own(core, shape);
 }
 
 /* Room that is only promised is no reason to stop anybody. When others have been given what else

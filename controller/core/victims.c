@@ -90,6 +90,15 @@ const struct quota_node *victims_common_node(const struct quota_node *a, const s
     return a == b ? a : NULL;
 }
 
+const struct quota_node *victims_branch_below(const struct quota_node *leaf,
+                                              const struct quota_node *top)
+{
+    while (leaf->parent != top) {
+        leaf = leaf->parent;
+    }
+    return leaf;
+}
+
 /* Another queue's gang may be taken while each branch that it stands in, up to where the two
  * queues' branches meet, uses more than its own quota. */
 bool victims_is_lent_to(const struct gang *gang, const struct gang *victim,
@@ -111,11 +120,7 @@ static uint32_t branch_level(const struct gang *gang, const struct gang *victim)
 {
     const struct quota_node *top =
         victims_common_node(&victim->reservation->queue->node, &gang->queue->node);
-    const struct quota_node *node = &gang->queue->node;
-    while (node->parent != top) {
-        node = node->parent;
-    }
-    return node->height;
+    return victims_branch_below(&gang->queue->node, top)->height;
 }
 
 static bool is_protected(const struct core *core, const struct gang *victim)

@@ -18,6 +18,9 @@ struct search {
 /* The lowest node above both; NULL: they stand in different trees. */
 const struct quota_node *victims_common_node(const struct quota_node *a,
                                              const struct quota_node *b);
+/* The branch that `leaf` stands in, below `top`. */
+const struct quota_node *victims_branch_below(const struct quota_node *leaf,
+                                              const struct quota_node *top);
 /* Whether each branch that the victim's queue stands in, up to where it meets the gang's, uses more
  * than its own quota of something that the victim holds and the gang needs. */
 bool victims_is_lent_to(const struct gang *gang, const struct gang *victim,

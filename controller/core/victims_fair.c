@@ -47,16 +47,6 @@ static bool is_below(const struct quota_node *leaf, const struct quota_node *nod
     return leaf == node;
 }
 
-/* The branch that `leaf` stands in, below `top`. */
-static const struct quota_node *branch_below(const struct quota_node *leaf,
-                                             const struct quota_node *top)
-{
-    while (leaf->parent != top) {
-        leaf = leaf->parent;
-    }
-    return leaf;
-}
-
 struct pair {
     const struct quota_node *mine;   /* the gang's branch */
     const struct quota_node *theirs; /* the victim's, with the same parent */
@@ -66,7 +56,7 @@ static struct pair branches_of(const struct fair *fair, const struct gang *victi
 {
     const struct quota_node *other = &victim->reservation->queue->node;
     const struct quota_node *top = victims_common_node(fair->leaf, other);
-    return (struct pair){branch_below(fair->leaf, top), branch_below(other, top)};
+    return (struct pair){victims_branch_below(fair->leaf, top), victims_branch_below(other, top)};
 }
 
 /* The share that the gang's branch would have. Those of its own queue or branch that are stopped
@@ -306,8 +296,8 @@ static bool could_take(const struct fair *fair, const struct gang *other,
     if (leaf == fair->leaf || top == NULL || !victims_may_reclaim(other, fair->search->gang)) {
         return false;
     }
-    const struct quota_node *mine = branch_below(fair->leaf, top);
-    int64_t theirs = share_of(branch_below(leaf, top), leaf, ask);
+    const struct quota_node *mine = victims_branch_below(fair->leaf, top);
+    int64_t theirs = share_of(victims_branch_below(leaf, top), leaf, ask);
     return theirs != SHARE_INFINITE && is_borrowed_up_to(fair, mine) &&
            (theirs <= share_of(mine, NULL, NULL) ||
             theirs < share_of(mine, fair->leaf, &fair->ask));
