@@ -4,6 +4,7 @@
 #include "support/parked.h"
 
 #define CLASS "gpu.example.com"
+#define NAME  "example.com/gpu"
 
 /* An edit is nothing to those of another tree, nor to those of its own tree who are short of
  * another account, or of more than there is now. */
@@ -133,6 +134,29 @@ static void devices_wake_nobody_who_wants_none(void **state)
     expect_state(s, "b", "Admitted");
 }
 
+/* A plugin's devices, asked for by the name that a class serves: more of them is news, more memory
+ * beside them isn't. */
+static void plugin_offers_what_a_class_serves(void **state)
+{
+    struct scenario *s = *state;
+    given_json(s, KIND_DEVICE_CLASS,
+               "{\"metadata\":{\"name\":\"" CLASS "\"},\"spec\":{\"extendedResourceName\":\"" NAME
+               "\",\"selectors\":[{\"cel\":{\"expression\":\"device.driver == "
+               "'gpu.example.com'\"}}]}}");
+    given_node(s, "n1", "cpu=8 memory=8Gi " NAME "=2");
+    given_pod(s, "foreign", "n1", NAME "=1");
+    given_bystander(s);
+    given_queue(s, "q", "cpu=8 " CLASS "=4");
+    given_job(s, "a", "q", "pods=1 cpu=1 " NAME "=2");
+    expect_state(s, "a", "Pending DevicesExhausted");
+    parked(s);
+    given_node(s, "n1", "cpu=8 memory=9Gi " NAME "=2");
+    expect_nobody_woken(s);
+    given_node(s, "n1", "cpu=8 memory=9Gi " NAME "=3");
+    expect_state(s, "a", "Admitted");
+    expect_woken(s, 1);
+}
+
 /* A pool's devices are nothing to who asks for another driver's, nor to who may not use the node
  * that they are on, whether they come, change or go. */
 static void devices_of_another_kind_or_node_wake_nobody(void **state)
@@ -221,6 +245,7 @@ int main(void)
         scenario_test(a_node_that_goes_wakes_whom_it_could_have_served),
         scenario_test(what_a_namespace_gets_in_vain_wakes_nobody),
         scenario_test(devices_wake_nobody_who_wants_none),
+        scenario_test(plugin_offers_what_a_class_serves),
         scenario_test(devices_of_another_kind_or_node_wake_nobody),
         scenario_test(devices_that_others_were_to_get_wake_who_waits_for_them),
         scenario_test(room_that_is_left_elsewhere_wakes_nobody),
