@@ -119,6 +119,7 @@ static void set_resting(struct core *core, struct device_state *device, bool is_
         node_touch(core, device->node);
     }
     if (!is_resting && device->node != NULL) {
+        wake_reserved(core);
         wake_for_node(core, device->node);
     } else {
         wake_for_devices(core);

@@ -260,6 +260,7 @@ void health_tick(struct core *core)
         if (is_over) {
             node_touch_object(core, node);
             flavors_touch(core);
+            wake_reserved(core);
             wake_for_node(core, node);
         }
     }

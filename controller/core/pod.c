@@ -336,6 +336,7 @@ void pod_deleted(struct core *core, const struct pod *object)
     pod_unlink_group(core, pod);
     pod_free(core, pod);
     if (node != NULL) {
+        wake_reserved(core);
         wake_for_node(core, node);
         node_free_if_unused(core, node);
     }

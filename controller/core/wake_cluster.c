@@ -245,6 +245,7 @@ void wake_for_node_edit(struct core *core, const struct node_state *before,
             shape->is_room_changed = core->has_room_changed = true;
         }
     }
+    wake_reserved(core); /* whose pods are on their way may go elsewhere now, or no longer */
 }
 
 /* -- pools of devices -------------------------------------------------------------------------- */

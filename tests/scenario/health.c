@@ -75,6 +75,29 @@ static void node_counts_again_after_the_quarantine(void **state)
     expect_state(s, "a", "Admitted");
 }
 
+/* `promised` may have to go there, since `loose` may take one of its other places: `beside`, which
+ * may not use the node itself, waits for it all the same. */
+static void node_of_others_that_counts_again_wakes(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "e1", "cpu=2 label=zone:east");
+    given_node(s, "e2", "cpu=1 label=zone:east");
+    given_node(s, "w1", "cpu=2 label=zone:west");
+    given_rules(s, GPU_HEALTHY ",\"quarantine\":\"5m\"");
+    given_queue(s, "q", "flavor=gpu cpu=64");
+    scenario_start(s);
+    at(s, 3600000);
+    given_job(s, "promised", "q", "pods=2 cpu=1 selector=zone:east");
+    given_job(s, "loose", "q", "pods=1 cpu=1");
+    expect_state(s, "loose", "Admitted");
+    node_says(s, "e2", "False", 3600000);
+    node_says(s, "e2", "True", 3600000);
+    given_job(s, "beside", "q", "pods=1 cpu=1 selector=zone:west");
+    expect_state(s, "beside", "Pending ReservedForOther");
+    at(s, 3600000 + 300000);
+    expect_state(s, "beside", "Admitted");
+}
+
 /* The condition itself says since when it is good, so a restart neither shortens nor renews the
  * quarantine. */
 static void restart_changes_no_quarantine(void **state)
@@ -272,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         scenario_test(listed_condition_puts_the_node_out),
         scenario_test(node_counts_again_after_the_quarantine),
+        scenario_test(node_of_others_that_counts_again_wakes),
         scenario_test(restart_changes_no_quarantine),
         scenario_test(new_node_needs_no_quarantine),
         scenario_test(young_node_that_was_ill_is_in_quarantine),

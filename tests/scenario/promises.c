@@ -74,6 +74,77 @@ static void pods_that_ask_for_more_are_another_crowd(void **state)
     expect_state(s, "one", "Admitted");
 }
 
+/* `loose` may go anywhere, also where `promised` has its only places, of which somebody else's pod
+ * takes the one too many: until that is settled nothing starts where `loose` may go. */
+static void given_a_promise_short_of_a_place(struct scenario *s)
+{
+    given_node(s, "east", "cpu=3 label=zone:east");
+    given_node(s, "west", "cpu=2 label=zone:west");
+    given_queues(s);
+    given_unbound(s, "promised", "qa", "pods=2 cpu=1 selector=zone:east");
+    given_unbound(s, "loose", "qa", "pods=1 cpu=1");
+    given_pod(s, "foreign", "east", "cpu=1");
+    given_job(s, "beside", "qb", "pods=1 cpu=1 selector=zone:west");
+    expect_state(s, "beside", "Pending ReservedForOther");
+}
+
+/* Room on a node that isn't for `beside` is what it waits for all the same. */
+static void a_pod_that_ends_beside_promised_places_wakes(void **state)
+{
+    struct scenario *s = *state;
+    given_a_promise_short_of_a_place(s);
+    pod_succeeds(s, "foreign");
+    expect_state(s, "beside", "Admitted");
+}
+
+/* It goes without having ended first, as by a forced deletion. */
+static void a_pod_that_vanishes_beside_promised_places_wakes(void **state)
+{
+    struct scenario *s = *state;
+    given_a_promise_short_of_a_place(s);
+    object_gone(s, KIND_POD, "foreign");
+    expect_state(s, "beside", "Admitted");
+}
+
+/* The same by the nodes: `promised` has its places on two, and `small` is cordoned or shrinks. */
+static void given_a_promise_that_needs(struct scenario *s, const char *small, const char *becomes)
+{
+    given_node(s, "east", "cpu=2 label=zone:east");
+    given_node(s, "small", small);
+    given_node(s, "west", "cpu=2 label=zone:west");
+    given_queues(s);
+    given_unbound(s, "promised", "qa", "pods=2 cpu=1 selector=zone:east");
+    given_unbound(s, "loose", "qa", "pods=1 cpu=1");
+    given_node(s, "small", becomes);
+    given_job(s, "beside", "qb", "pods=1 cpu=1 selector=zone:west");
+    expect_state(s, "beside", "Pending ReservedForOther");
+}
+
+/* `beside` may not use that node, but others that are on their way may. */
+static void a_promised_node_that_is_uncordoned_wakes(void **state)
+{
+    struct scenario *s = *state;
+    given_a_promise_that_needs(s, "cpu=1 label=zone:east", "cpu=1 label=zone:east cordoned=true");
+    given_node(s, "small", "cpu=1 label=zone:east");
+    expect_state(s, "beside", "Admitted");
+}
+
+static void a_promised_node_that_grows_wakes(void **state)
+{
+    struct scenario *s = *state;
+    given_a_promise_that_needs(s, "cpu=1 label=zone:east", "cpu=500m label=zone:east");
+    given_node(s, "small", "cpu=1 label=zone:east");
+    expect_state(s, "beside", "Admitted");
+}
+
+static void a_node_that_comes_for_promised_pods_wakes(void **state)
+{
+    struct scenario *s = *state;
+    given_a_promise_that_needs(s, "cpu=1 label=zone:east", "cpu=1 label=zone:south cordoned=true");
+    given_node(s, "new", "cpu=1 label=zone:east");
+    expect_state(s, "beside", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -81,6 +152,11 @@ int main(void)
         scenario_test(pods_for_other_nodes_are_another_crowd),
         scenario_test(pods_that_tolerate_more_are_another_crowd),
         scenario_test(pods_that_ask_for_more_are_another_crowd),
+        scenario_test(a_pod_that_ends_beside_promised_places_wakes),
+        scenario_test(a_pod_that_vanishes_beside_promised_places_wakes),
+        scenario_test(a_promised_node_that_is_uncordoned_wakes),
+        scenario_test(a_promised_node_that_grows_wakes),
+        scenario_test(a_node_that_comes_for_promised_pods_wakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

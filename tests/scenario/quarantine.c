@@ -59,6 +59,31 @@ static void device_counts_again_after_the_quarantine(void **state)
     check_i64(flavor_status(s)->devices.count, 0);
 }
 
+/* `promised` may have to take that device, since `loose` may take another of its four: `beside`,
+ * which may not use the node itself, waits for it all the same. */
+static void device_of_others_that_counts_again_wakes(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s, "\"quarantine\":\"5m\"");
+    given_node(s, "n1", "cpu=16 label=zone:east");
+    given_node(s, "n2", "cpu=16 label=zone:east");
+    given_node(s, "n3", "cpu=16 label=zone:west");
+    given_pair(s, "n2", "");
+    given_pair(s, "n3", "");
+    scenario_start(s);
+    given_job(s, "promised", "q", "pods=3 template=one selector=zone:east");
+    given_job(s, "loose", "q", "pods=1 template=one");
+    expect_state(s, "loose", "Admitted");
+    given_pair(s, "n1", TAINTED);
+    given_job(s, "beside", "q", "pods=1 template=one selector=zone:west");
+    expect_state(s, "beside", "Pending ReservedForOther");
+    at(s, 1000);
+    given_pair(s, "n1", "");
+    expect_state(s, "beside", "Pending ReservedForOther");
+    at(s, 301000);
+    expect_state(s, "beside", "Admitted");
+}
+
 static void without_quarantine_it_counts_at_once(void **state)
 {
     struct scenario *s = *state;
@@ -256,6 +281,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(device_counts_again_after_the_quarantine),
+        scenario_test(device_of_others_that_counts_again_wakes),
         scenario_test(without_quarantine_it_counts_at_once),
         scenario_test(restart_goes_on_where_the_quarantine_was),
         scenario_test(device_that_recovered_unseen_is_well_since_the_start),
