@@ -410,6 +410,8 @@ static bool tries_again(struct driver *driver, struct pending_write *write,
                         const struct driver_answer *answer)
 {
     write->tries++;
+    write->is_in_doubt =
+        write->is_in_doubt || (answer->outcome == WRITE_RETRY && !answer->is_overloaded);
     if (answer->is_overloaded) {
         driver->others_allowed = driver->others_allowed > 1 ? driver->others_allowed / 2 : 1;
     }
@@ -423,8 +425,13 @@ static bool tries_again(struct driver *driver, struct pending_write *write,
     return true;
 }
 
-static enum effect_outcome outcome_of(enum write_outcome outcome)
+/* What is refused after a try without an answer may have been carried out by that one. Only the
+ * watch can tell. */
+static enum effect_outcome outcome_of(const struct pending_write *write, enum write_outcome outcome)
 {
+    if (write->is_job && write->is_in_doubt && outcome != WRITE_OK && outcome != WRITE_GONE) {
+        return EFFECT_CONFLICT;
+    }
     switch (outcome) {
     case WRITE_OK:
         return EFFECT_OK;
@@ -461,7 +468,7 @@ void driver_write_done(struct driver *driver, uint64_t id, const struct driver_a
     if (answer->outcome == WRITE_OK && driver->others_allowed < ADMISSION_WRITES_IN_FLIGHT_MAX) {
         driver->others_allowed++;
     }
-    answer_core(driver, write, outcome_of(answer->outcome), answer);
+    answer_core(driver, write, outcome_of(write, answer->outcome), answer);
     write_free(write);
     pump(driver);
 }

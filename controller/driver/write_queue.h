@@ -17,6 +17,7 @@ struct pending_write {
     int64_t not_before_ms;
     uint32_t tries;
     bool is_job;
+    bool is_in_doubt; /* a try of it got no definite answer, so it may have been carried out */
 };
 
 /* First in, first out. */
