@@ -32,6 +32,7 @@ static const struct field job_spec_fields[] = {
     F_BOOL(job_spec, suspend, "suspend"),
     F_INT(job_spec, active_deadline_seconds, "activeDeadlineSeconds"),
     F_INT(job_spec, backoff_limit, "backoffLimit"),
+    F_INT(job_spec, ttl_seconds_after_finished, "ttlSecondsAfterFinished"),
     F_STRING(job_spec, completion_mode, "completionMode"),
     F_STRING(job_spec, managed_by, "managedBy"),
     F_STRING(job_spec, pod_replacement_policy, "podReplacementPolicy"),

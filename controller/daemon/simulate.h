@@ -159,6 +159,7 @@ struct timeline {
     uint32_t job_count;
     uint32_t job_capacity;
     int64_t submitted; /* Jobs */
+    int64_t finished;  /* of them, those that are deleted since included */
 };
 
 /* For sim_options.on_note, with the timeline as ctx. */

@@ -36,6 +36,8 @@ struct faults {
     uint64_t late, doubled, broken, kills;
     struct running_job *running;
     struct harm harm;
+    uint32_t templates; /* of ResourceClaims, that there are */
+    bool has_lost_template;
     uint64_t strikes;                     /* of the harm, that the Jobs running then were told of */
     uint64_t halved;                      /* gangs that stood half, which the cluster itself did */
     char halved_what[ERR_TEXT_MAX_BYTES]; /* the first of them */
@@ -212,6 +214,30 @@ static void look_at_job(void *ctx, const void *value)
     }
 }
 
+static void count_template(void *ctx, const void *value)
+{
+    (void)value;
+    ++*(uint32_t *)ctx;
+}
+
+/* What the pods' claims hold is what their gangs are charged for, unless a template went: another
+ * one may have taken its name meanwhile, and that is no fault of Tallyman's. */
+static void look_at_ledger(struct faults *faults, const struct sim *sim)
+{
+    const struct core *core = sim_core(sim);
+    uint32_t templates = 0;
+    sim_each(sim, KIND_RESOURCE_CLAIM_TEMPLATE, count_template, &templates);
+    faults->has_lost_template = faults->has_lost_template || templates < faults->templates;
+    faults->templates = templates;
+    int64_t more = core == NULL ? 0 : core_drift_seen(core).devices;
+    if (more > 0 && !faults->has_lost_template) {
+        char text[ERR_TEXT_MAX_BYTES];
+        (void)snprintf(text, sizeof(text), "pods hold %lld device%s that no gang was charged for",
+                       (long long)more, more == 1 ? "" : "s");
+        complain(faults, sim_now_ms(sim), str_from_c(text));
+    }
+}
+
 /* Whoever stood half before is judged before what has just gone is known. */
 static void look(struct faults *faults, struct sim *sim)
 {
@@ -219,6 +245,7 @@ static void look(struct faults *faults, struct sim *sim)
     if (rc_failed(sim_check(sim, &err))) {
         complain(faults, sim_now_ms(sim), str_from_c(err.text));
     }
+    look_at_ledger(faults, sim);
     sim_each(sim, KIND_JOB, look_at_job, &(struct looking){faults, sim});
     harm_look(&faults->harm, sim);
     if (faults->strikes == faults->harm.strikes) {
@@ -279,9 +306,9 @@ bool faults_print(FILE *out, const struct faults *faults, uint64_t seed)
         print_ink(out, INK_PLAIN);
     } else {
         fprintf(out,
-                "  held        no node had more than it has, no device was given out twice, no "
-                "Job was admitted\n              twice, no gang stood with some of its pods "
-                "for a minute\n%s",
+                "  held        no node had more than it has, no device was given out twice or "
+                "uncharged, no Job was\n              admitted twice, no gang stood with some of "
+                "its pods for a minute\n%s",
                 faults->halved > 0 ? "" : "\n");
     }
     if (faults->halved > 0) {

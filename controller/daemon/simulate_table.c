@@ -112,7 +112,7 @@ static void fill_row(struct table *table, const struct half *half, uint32_t row,
                  (long long)(early->devices.total - early->devices.held));
     }
     snprintf(cell_next(table, row, &column), CELL_BYTES, "%lld of %lld",
-             (long long)half->end.finished, (long long)half->end.jobs);
+             (long long)half->timeline.finished, (long long)half->timeline.submitted);
     if (has_devices) {
         format_hours(cell_next(table, row, &column), half->wasted_device_ms);
     }

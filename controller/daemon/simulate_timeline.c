@@ -202,6 +202,7 @@ void timeline_note(void *ctx, const struct sim_note *note)
         }
         break;
     case SIM_JOB_FINISHED:
+        timeline->finished++;
         (void)line_add(timeline, note, LINE_FINISHED, job);
         break;
     case SIM_JOB_DELETED:

@@ -9,10 +9,11 @@
 /* -- Jobs at the door ---------------------------------------------------------------------------
  */
 
-/* config/policies/min-count.yaml: the gang size is saved before the field is dropped. */
+/* config/policies/min-count.yaml: the gang size is saved before the field is dropped. It is kept
+ * where claims for the whole gang are in it, which no cluster without the gates could play. */
 static void drop_scheduling(struct sim *sim, struct job *job)
 {
-    if (sim->options.keeps_scheduling_field || job->spec.scheduling == NULL) {
+    if (job->spec.scheduling == NULL || podgroup_has_claims(job)) {
         return;
     }
     const struct scheduling_policy *policy = job->spec.scheduling->scheduling_policy;

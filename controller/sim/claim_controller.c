@@ -61,9 +61,15 @@ static void make_claims(struct sim *sim, struct sim_object *object)
     }
     for (uint32_t i = 0; i < pod->spec.resource_claims.count; i++) {
         const struct pod_resource_claim *entry = &pod->spec.resource_claims.items[i];
-        struct str name;
-        if (!str_is_empty(entry->resource_claim_template_name) &&
-            !str_is_set(made_claim(pod, entry->name)) && make_claim(sim, pod, entry, &name)) {
+        struct str name = STR_NONE;
+        if (str_is_empty(entry->resource_claim_template_name) ||
+            str_is_set(made_claim(pod, entry->name))) {
+            continue;
+        }
+        bool is_there = podgroup_find_claim(sim, object->pod.job, entry, &name)
+                            ? str_is_set(name)
+                            : make_claim(sim, pod, entry, &name);
+        if (is_there) {
             made->items[made->count++] = (struct pod_claim_status){entry->name, name};
         }
     }
@@ -116,6 +122,7 @@ static void free_claims(struct sim *sim, struct task *task)
         next = api_next(object);
         free_claim(sim, object, task->uid);
     }
+    podgroup_collect(sim);
 }
 
 static bool has_claims(const struct pod *pod)
@@ -146,6 +153,9 @@ void claims_sync_pod(struct sim *sim, struct sim_object *pod)
 
 void claims_sync_all(struct sim *sim)
 {
+    for (struct sim_object *job = api_first(sim, KIND_JOB); job != NULL; job = api_next(job)) {
+        podgroup_make_claims(sim, job);
+    }
     struct sim_object *next;
     for (struct sim_object *pod = api_first(sim, KIND_POD); pod != NULL; pod = next) {
         next = api_next(pod);

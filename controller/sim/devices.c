@@ -5,9 +5,19 @@
 
 #include "tallyman/base/alloc.h"
 
+/* What the shares of a device take of one of its capacities. */
+struct used_capacity {
+    struct str name; /* owned */
+    i128 nano;
+};
+
 struct used_key {
     struct str key; /* owned */
     uint32_t count;
+    uint32_t whole_count;             /* of them, those that are no shares */
+    struct used_capacity *capacities; /* owned */
+    uint32_t capacity_count;
+    uint32_t capacity_room;
     UT_hash_handle hh;
 };
 
@@ -46,10 +56,58 @@ uint32_t device_use_count(const struct sim *sim, struct str key)
     return used == NULL ? 0 : used->count;
 }
 
+bool device_is_used_whole(const struct sim *sim, struct str key)
+{
+    const struct used_key *used = used_find(sim, key);
+    return used != NULL && used->whole_count > 0;
+}
+
 static struct str result_key(struct sim *sim, const struct allocation_result *result)
 {
     return arena_format(&sim->scratch, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(result->driver),
                         STR_ARG(result->pool), STR_ARG(result->device));
+}
+
+static struct used_capacity *capacity_find(const struct used_key *used, struct str name)
+{
+    for (uint32_t i = 0; i < used->capacity_count; i++) {
+        if (str_eq(used->capacities[i].name, name)) {
+            return &used->capacities[i];
+        }
+    }
+    return NULL;
+}
+
+i128 device_capacity_used(const struct sim *sim, struct str key, struct str capacity)
+{
+    const struct used_key *used = used_find(sim, key);
+    const struct used_capacity *found = used == NULL ? NULL : capacity_find(used, capacity);
+    return found == NULL ? 0 : found->nano;
+}
+
+static void count_capacities(struct used_key *used, const struct resource_list *taken, int sign)
+{
+    for (uint32_t i = 0; i < taken->count; i++) {
+        struct used_capacity *capacity = capacity_find(used, taken->items[i].name);
+        if (capacity == NULL) {
+            used->capacities = mem_grow(used->capacities, used->capacity_count,
+                                        &used->capacity_room, sizeof(*used->capacities));
+            capacity = &used->capacities[used->capacity_count++];
+            *capacity = (struct used_capacity){.name = own(taken->items[i].name)};
+        }
+        capacity->nano += sign * taken->items[i].value.nano;
+    }
+}
+
+static void used_free(struct sim *sim, struct used_key *used)
+{
+    HASH_DEL(sim->used_keys, used);
+    for (uint32_t i = 0; i < used->capacity_count; i++) {
+        drop(used->capacities[i].name);
+    }
+    mem_free(used->capacities);
+    drop(used->key);
+    mem_free(used);
 }
 
 static void count_claim(struct sim *sim, const struct resource_claim *claim, bool is_added)
@@ -71,10 +129,12 @@ static void count_claim(struct sim *sim, const struct resource_claim *claim, boo
             sim->used_key_count++;
         }
         used->count += is_added ? 1 : UINT32_MAX;
+        if (str_is_empty(results->items[i].share_id)) {
+            used->whole_count += is_added ? 1 : UINT32_MAX;
+        }
+        count_capacities(used, &results->items[i].consumed_capacity, is_added ? 1 : -1);
         if (used->count == 0) {
-            HASH_DEL(sim->used_keys, used);
-            drop(used->key);
-            mem_free(used);
+            used_free(sim, used);
             sim->used_key_count--;
         }
     }
@@ -227,13 +287,24 @@ static bool counter_capacity(const struct sim *sim, const struct resource_slice 
     return false;
 }
 
+/* A shared device draws on its counters once, with its first share. */
+static bool draws_anew(const struct sim *sim, const struct sim_device *const *chosen, uint32_t at)
+{
+    bool is_first =
+        !device_is_shareable(chosen[at]->device) || device_use_count(sim, chosen[at]->key) == 0;
+    for (uint32_t i = 0; i < at && device_is_shareable(chosen[at]->device); i++) {
+        is_first = is_first && chosen[i] != chosen[at];
+    }
+    return is_first;
+}
+
 static i128 counter_used(struct sim *sim, const struct sim_device *device, struct str set,
                          struct str counter, const struct sim_device *const *chosen,
                          uint32_t chosen_count)
 {
     i128 used = 0;
     for (uint32_t i = 0; i < chosen_count; i++) {
-        if (same_pool(chosen[i]->slice, device->slice)) {
+        if (same_pool(chosen[i]->slice, device->slice) && draws_anew(sim, chosen, i)) {
             used += consumption(chosen[i]->device, set, counter);
         }
     }
@@ -250,7 +321,11 @@ static i128 counter_used(struct sim *sim, const struct sim_device *device, struc
 bool device_counters_allow(struct sim *sim, const struct sim_device *device,
                            const struct sim_device *const *chosen, uint32_t chosen_count)
 {
-    for (uint32_t i = 0; i < device->device->consumes_counters.count; i++) {
+    bool is_shared = device_is_shareable(device->device) && device_use_count(sim, device->key) > 0;
+    for (uint32_t i = 0; i < chosen_count && device_is_shareable(device->device); i++) {
+        is_shared = is_shared || chosen[i] == device;
+    }
+    for (uint32_t i = 0; i < device->device->consumes_counters.count && !is_shared; i++) {
         const struct counter_consumption *part = &device->device->consumes_counters.items[i];
         for (uint32_t j = 0; j < part->counters.count; j++) {
             struct str counter = part->counters.items[j].key;
@@ -293,9 +368,7 @@ void devices_forget(struct sim *sim)
     struct used_key *used;
     struct used_key *next_used;
     HASH_ITER (hh, sim->used_keys, used, next_used) {
-        HASH_DEL(sim->used_keys, used);
-        drop(used->key);
-        mem_free(used);
+        used_free(sim, used);
     }
     struct cached_program *cached;
     struct cached_program *next_cached;

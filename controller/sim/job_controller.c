@@ -335,6 +335,7 @@ static void job_sync(struct sim *sim, struct sim_object *job)
     if (job_is_finished(object) || !job_is_builtin(object)) {
         return;
     }
+    podgroup_make_claims(sim, job);
     struct job_count count = job_count_pods(job);
     struct str why = STR_NONE;
     bool is_failing = condition_is_true(&object->status.conditions, "FailureTarget");

@@ -139,6 +139,15 @@ static void watch_deadline(struct sim *sim, struct sim_object *job)
     }
 }
 
+/* The TTL controller's. */
+static void delete_finished(struct sim *sim, struct task *task)
+{
+    struct sim_object *job = api_find_uid(sim, task->uid);
+    if (job != NULL) {
+        api_delete(sim, job);
+    }
+}
+
 bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_count *count)
 {
     const struct job *object = object_job(job);
@@ -164,6 +173,10 @@ bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_
             text = arena_format(&sim->scratch, "Failed: " STR_FMT, STR_ARG(why->reason));
         }
         sim_tell(sim, SIM_JOB_FINISHED, job, NULL, STR_NONE, text);
+        if (object->spec.ttl_seconds_after_finished.is_set) {
+            int64_t ttl_ms = sat_mul(object->spec.ttl_seconds_after_finished.value, 1000);
+            (void)agenda_add(sim, sat_add(sim->now_ms, ttl_ms), delete_finished, job->uid);
+        }
     } else {
         watch_deadline(sim, job);
     }

@@ -52,13 +52,17 @@ static int64_t claim_devices(const struct resource_claim *claim)
                : (int64_t)claim->status.allocation->devices.results.count;
 }
 
-/* The Job that holds the claim: that of its first consumer. */
+/* The Job that holds the claim: that of its first consumer, a pod or a PodGroup. */
 static const struct sim_object *claim_job(const struct sim *sim, const struct resource_claim *claim)
 {
     if (claim->status.reserved_for.count == 0) {
         return NULL;
     }
-    const struct sim_object *pod = api_find_uid(sim, claim->status.reserved_for.items[0].uid);
+    const struct claim_consumer *holder = &claim->status.reserved_for.items[0];
+    const struct sim_object *pod = api_find_uid(sim, holder->uid);
+    if (pod == NULL) {
+        return podgroup_job(sim, holder);
+    }
     return pod == NULL || pod->kind != KIND_POD ? NULL : pod->pod.job;
 }
 
@@ -164,6 +168,23 @@ static struct rc check_node(const struct sim *sim, const struct node *node, stru
     return RC_SUCCESS;
 }
 
+static struct rc check_shares(const struct sim *sim, const struct sim_device *device,
+                              struct err *err)
+{
+    for (uint32_t i = 0; i < device->device->capacity.count; i++) {
+        const struct device_capacity *capacity = &device->device->capacity.items[i];
+        i128 used = device_capacity_used(sim, device->key, capacity->key);
+        if (used > capacity->value.value.nano) {
+            return err_set(
+                err, RC_INVALID,
+                "device " STR_FMT ": its shares take %lld of " STR_FMT ", it has %lld",
+                STR_ARG(device->key), (long long)quantity_units_up((struct quantity){used}),
+                STR_ARG(capacity->key), (long long)quantity_units_down(capacity->value.value));
+        }
+    }
+    return RC_SUCCESS;
+}
+
 struct rc sim_check(const struct sim *sim, struct err *err)
 {
     for (struct sim_object *node = api_first(sim, KIND_NODE); node != NULL; node = api_next(node)) {
@@ -171,7 +192,9 @@ struct rc sim_check(const struct sim *sim, struct err *err)
     }
     const struct device_list_cache *list = devices_list((struct sim *)(uintptr_t)sim);
     for (uint32_t i = 0; i < list->count; i++) {
-        if (device_use_count(sim, list->items[i].key) > 1) {
+        if (device_is_shareable(list->items[i].device)) {
+            TRY(check_shares(sim, &list->items[i], err));
+        } else if (device_use_count(sim, list->items[i].key) > 1) {
             return err_set(err, RC_INVALID, "device " STR_FMT " is allocated %u times",
                            STR_ARG(list->items[i].key), device_use_count(sim, list->items[i].key));
         }

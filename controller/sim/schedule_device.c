@@ -25,6 +25,7 @@ struct allocation {
     const struct node *node;
     struct pick *picks;
     const struct sim_device **chosen;
+    struct resource_list *taken; /* by pick: of the capacities of a device that is shared */
     uint32_t count;
     uint32_t steps;
     struct choice *choices; /* of the requests that have some, in their order */
@@ -172,11 +173,39 @@ static bool constraints_allow(const struct allocation *allocation, uint32_t at,
     return true;
 }
 
+/* What those in use and the shares that are chosen so far leave is enough; ret_taken: what it takes
+ * of a device that is shared. A device that isn't serves whoever asks for no more than it has. */
+static bool capacity_suffices(const struct allocation *allocation, uint32_t at,
+                              const struct sim_device *device, struct resource_list *ret_taken)
+{
+    struct sim *sim = allocation->sim;
+    *ret_taken = (struct resource_list){.count = 0};
+    struct resource_list taken;
+    if (!capacity_share(sim, device->device, allocation->picks[at].exact->capacity, &taken)) {
+        return false;
+    }
+    for (uint32_t c = 0; c < taken.count && device_is_shareable(device->device); c++) {
+        const struct device_capacity *capacity = &device->device->capacity.items[c];
+        i128 used = device_capacity_used(sim, device->key, capacity->key);
+        for (uint32_t i = 0; i < at; i++) {
+            used += allocation->chosen[i] == device ? allocation->taken[i].items[c].value.nano : 0;
+        }
+        if (used + taken.items[c].value.nano > capacity->value.value.nano) {
+            return false;
+        }
+    }
+    *ret_taken = device_is_shareable(device->device) ? taken : *ret_taken;
+    return true;
+}
+
 /* Who looks on takes nothing, and may look at what somebody else uses. */
 static bool is_taken(const struct allocation *allocation, uint32_t at,
                      const struct sim_device *device)
 {
     bool only_looks = is_admin(allocation->picks[at].exact);
+    if (device_is_shareable(device->device)) { /* its capacities tell the rest */
+        return !only_looks && device_is_used_whole(allocation->sim, device->key);
+    }
     for (uint32_t i = 0; i < at; i++) {
         const struct pick *other = &allocation->picks[i];
         bool is_same_request = other->request == allocation->picks[at].request &&
@@ -195,7 +224,8 @@ static bool device_suits(struct allocation *allocation, uint32_t at,
     const struct pick *pick = &allocation->picks[at];
     if ((pick->only != NULL && pick->only != device) || is_taken(allocation, at, device) ||
         is_tainted(allocation->sim, device, &pick->exact->tolerations) ||
-        !device_matches(allocation->sim, pick->exact, device, allocation->node)) {
+        !device_matches(allocation->sim, pick->exact, device, allocation->node) ||
+        !capacity_suffices(allocation, at, device, &allocation->taken[at])) {
         return false;
     }
     return (is_admin(pick->exact) ||
@@ -252,9 +282,8 @@ static bool request_is_known(const struct device_request_exact *exact)
 {
     bool has_mode = !str_is_set(exact->allocation_mode) ||
                     str_eq_c(exact->allocation_mode, "ExactCount") || is_all(exact);
-    return has_mode && (exact->capacity == NULL || exact->capacity->requests.count == 0) &&
-           (is_all(exact) ||
-            (request_count(exact) > 0 && request_count(exact) <= CLAIM_DEVICES_MAX));
+    return has_mode && (is_all(exact) ||
+                        (request_count(exact) > 0 && request_count(exact) <= CLAIM_DEVICES_MAX));
 }
 
 /* All devices of that kind that the node has; none is too few. */
@@ -330,6 +359,15 @@ static uint32_t count_room(const struct placement *placement)
     return room;
 }
 
+/* Absent: nobody shares the device. */
+static struct str share_id(struct sim *sim, const struct sim_device *device)
+{
+    return !device_is_shareable(device->device)
+               ? STR_NONE
+               : arena_format(&sim->scratch, "00000000-0000-4000-9000-%012llx",
+                              (unsigned long long)++sim->next_share);
+}
+
 static void write_results(struct allocation *allocation)
 {
     for (uint32_t i = 0; i < allocation->count; i++) {
@@ -346,7 +384,9 @@ static void write_results(struct allocation *allocation)
                                        .pool = device->slice->spec.pool.name,
                                        .device = device->device->name,
                                        .admin_access = pick->exact->admin_access,
-                                       .tolerations = pick->exact->tolerations};
+                                       .share_id = share_id(allocation->sim, device),
+                                       .tolerations = pick->exact->tolerations,
+                                       .consumed_capacity = allocation->taken[i]};
     }
 }
 
@@ -381,6 +421,7 @@ bool devices_allocate(struct sim *sim, struct placement *placement, const struct
     uint32_t room = count_room(placement);
     allocation.picks = ARENA_ARRAY(&sim->scratch, struct pick, room);
     allocation.chosen = ARENA_ARRAY(&sim->scratch, const struct sim_device *, room);
+    allocation.taken = ARENA_ARRAY(&sim->scratch, struct resource_list, room);
     allocation.choices = ARENA_ARRAY(&sim->scratch, struct choice, room);
     for (uint32_t i = 0; i < placement->claim_count; i++) {
         struct pod_claim *claim = &placement->claims[i];

@@ -263,12 +263,14 @@ static void reserve_claim(struct sim *sim, const struct pod_claim *chosen,
     struct claim_consumer_list *consumers = &next.status.reserved_for;
     uint32_t count = claim->status.reserved_for.count;
     consumers->items = ARENA_ARRAY(&sim->scratch, struct claim_consumer, count + 1);
+    struct claim_consumer holder = podgroup_holder(claim, pod);
+    bool is_held = false;
     for (uint32_t i = 0; i < count; i++) {
         consumers->items[i] = claim->status.reserved_for.items[i];
+        is_held = is_held || str_eq(consumers->items[i].uid, holder.uid);
     }
-    consumers->items[count] = (struct claim_consumer){
-        .resource = STR("pods"), .name = object_meta(pod)->name, .uid = pod->uid};
-    consumers->count = count + 1;
+    consumers->items[count] = holder;
+    consumers->count = is_held ? count : count + 1;
     if (!chosen->is_allocated) {
         next.status.allocation = allocation_of(sim, chosen, node);
     }

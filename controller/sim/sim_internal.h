@@ -217,6 +217,25 @@ void claims_pod_gone(struct sim *sim, const struct sim_object *pod);
 /* A template has come: the pods of its namespace may go on. */
 void claims_sync_all(struct sim *sim);
 
+/* -- podgroup.c
+ * ----------------------------------------------------------------------------------- */
+
+/* The Job lists claims for its whole gang, and Kubernetes makes a PodGroup for it. */
+bool podgroup_has_claims(const struct job *job);
+/* Makes those that aren't there. */
+void podgroup_make_claims(struct sim *sim, const struct sim_object *job);
+/* False: a pod of that Job (NULL: of none) has a claim of its own for the entry. ret_name: the
+ * gang's claim, in the scratch arena; absent: it isn't made yet. */
+bool podgroup_find_claim(struct sim *sim, const struct sim_object *job,
+                         const struct pod_resource_claim *entry, struct str *ret_name);
+/* Who is to hold the claim when that pod is placed. Texts are borrowed from claim and pod. */
+struct claim_consumer podgroup_holder(const struct resource_claim *claim,
+                                      const struct sim_object *pod);
+/* The Job whose PodGroup holds a claim; NULL: none, or gone. */
+const struct sim_object *podgroup_job(const struct sim *sim, const struct claim_consumer *holder);
+/* Frees and deletes those of Jobs that are gone with their last pod. */
+void podgroup_collect(struct sim *sim);
+
 /* -- pod_defaults.c
  * -------------------------------------------------------------------------------- */
 
@@ -319,6 +338,10 @@ const struct device_list_cache *devices_list(struct sim *sim);
 bool device_is_at_node(const struct sim_device *device, const struct node *node);
 /* How many allocations name it. */
 uint32_t device_use_count(const struct sim *sim, struct str key);
+/* Some allocation names it and isn't a share. */
+bool device_is_used_whole(const struct sim *sim, struct str key);
+/* What its shares take of that capacity, in billionths. */
+i128 device_capacity_used(const struct sim *sim, struct str key, struct str capacity);
 /* Whether its pool's counters allow it beside what is in use and what is chosen. */
 bool device_counters_allow(struct sim *sim, const struct sim_device *device,
                            const struct sim_device *const *chosen, uint32_t chosen_count);
@@ -329,6 +352,16 @@ void devices_slices_changed(struct sim *sim);
 void devices_forget(struct sim *sim);
 /* Compiled once; NULL: it can't be. Borrowed for the simulator's life. */
 const struct cel_program *devices_program(struct sim *sim, struct str expression);
+
+/* -- capacity.c
+ * -------------------------------------------------------------------------------------- */
+
+/* It may be allocated several times. */
+bool device_is_shareable(const struct device *device);
+/* What one allocation takes of each capacity, in the device's order and the scratch arena; `asked`
+ * NULL: nothing is said. False: the device can't serve it, even if nobody else has a share. */
+bool capacity_share(struct sim *sim, const struct device *device,
+                    const struct capacity_requirements *asked, struct resource_list *ret_taken);
 
 /* Picks devices at that node for every claim that has none; false: it can't be done. */
 bool devices_allocate(struct sim *sim, struct placement *placement, const struct node *node);
@@ -413,6 +446,7 @@ struct sim {
     struct node_load *loads;
     struct device_list_cache devices;
     struct used_key *used_keys;
+    uint64_t next_share; /* for the ids of shares */
     uint32_t used_key_count;
 
     struct core *core;

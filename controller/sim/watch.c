@@ -128,12 +128,21 @@ static void collect_object(struct sim *sim, struct task *task)
     }
 }
 
+static void collect_group_claims(struct sim *sim, struct task *task)
+{
+    (void)task;
+    podgroup_collect(sim);
+}
+
 /* The garbage collector: what the Job owned goes after it. */
 static void job_removed(struct sim *sim, struct sim_object *job)
 {
     sim_tell(sim, SIM_JOB_DELETED, job, NULL, STR_NONE, STR_NONE);
     for (struct sim_object *pod = job->job.pods; pod != NULL; pod = pod->pod.next_in_job) {
         agenda_add(sim, sim_later(sim, JOB_CONTROLLER_MS), collect_pod, pod->uid);
+    }
+    if (podgroup_has_claims(object_job(job))) {
+        agenda_add(sim, sim_later(sim, CLAIM_CONTROLLER_MS), collect_group_claims, STR_NONE);
     }
     autoscaler_job_gone(sim, job);
     struct sim_object *admission = api_find(sim, KIND_ADMISSION, job->key);

@@ -34,6 +34,7 @@ struct job_spec {
     struct opt_bool suspend;
     struct opt_int active_deadline_seconds;
     struct opt_int backoff_limit;
+    struct opt_int ttl_seconds_after_finished;
     struct str completion_mode;
     struct str managed_by;
     struct str pod_replacement_policy;

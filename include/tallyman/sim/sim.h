@@ -92,8 +92,7 @@ struct sim_options {
     int64_t start_ms; /* what the clock says at the start, since 1970; 0: 2026-01-01T00:00:00Z */
     struct sim_delays delays;
     uint64_t seed; /* other than 0: every delay is stretched by up to as much again, by this seed */
-    bool keeps_scheduling_field; /* gate WorkloadWithJob: Job.spec.scheduling isn't dropped */
-    void *ctx;                   /* borrowed; for the calls below */
+    void *ctx;     /* borrowed; for the calls below */
     void (*on_note)(void *ctx, const struct sim_note *note);
     enum sim_fault (*fault)(void *ctx, const struct driver_write *write);
     void (*watch_fault)(void *ctx, enum object_kind kind, struct sim_watch_fault *ret_fault);
