@@ -17,7 +17,7 @@ static const char *annotation(struct scenario *s, const char *job, const char *k
 }
 
 /* A queue of 4 that `low`, whole and with a grace of 60 s, fills; `high` wants it all. */
-static void given_both(struct scenario *s)
+static void given_low(struct scenario *s)
 {
     given_priority_class(s, "low", 1);
     given_priority_class(s, "high", 9);
@@ -29,6 +29,11 @@ static void given_both(struct scenario *s)
     gang_starts(s, "low", "n n n n");
     expect_state(s, "low", "Running");
     at(s, 10000);
+}
+
+static void given_both(struct scenario *s)
+{
+    given_low(s);
     given_job(s, "high", "q", "pods=4 cpu=1 priority=high created=10000");
 }
 
@@ -94,6 +99,24 @@ static void it_resumes_in_its_old_place(void **state)
     expect_state(s, "later", "Pending QuotaExhausted");
     gang_starts(s, "low", "n n n n");
     expect_state(s, "low", "Running");
+}
+
+/* Its grace begins when it is asked again. */
+static void a_request_that_is_refused_is_made_again(void **state)
+{
+    struct scenario *s = *state;
+    given_low(s);
+    writes_are_manual(s, true);
+    given_job(s, "high", "q", "pods=4 cpu=1 priority=high created=10000");
+    write_refused(s, "low", "no");
+    assert_non_null(strstr(trace_text(s), "refused to ask for a checkpoint of the Job: no"));
+    at(s, 15000);
+    write_ok(s, "low", true);
+    writes_are_manual(s, false);
+    at(s, 74999);
+    expect_state(s, "low", "Running CheckpointRequested");
+    at(s, 75000);
+    expect_state(s, "low", "Suspending WaitingForTermination");
 }
 
 static void the_request_goes_when_nobody_waits_for_it(void **state)
@@ -280,6 +303,7 @@ int main(void)
         scenario_test(its_pods_have_the_request_too),
         scenario_test(it_stops_when_it_is_out_of_grace),
         scenario_test(it_resumes_in_its_old_place),
+        scenario_test(a_request_that_is_refused_is_made_again),
         scenario_test(the_request_goes_when_nobody_waits_for_it),
         scenario_test(the_reserved_gang_waits_for_the_grace_and_then_some),
         scenario_test(a_restart_takes_it_up),

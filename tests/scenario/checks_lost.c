@@ -94,6 +94,29 @@ static void failures_count_over_a_restart(void **state)
     expect_state(s, "train", "Reserved WaitingForCheck");
 }
 
+/* Both are still there, and listed in whatever order: it is the later one that it waits for. */
+static void of_two_attempts_the_later_counts_in_any_order(void **state)
+{
+    (void)state;
+    for (uint64_t order = 1; order <= 6; order++) {
+        struct scenario *s = scenario_new();
+        given_node(s, "n", "cpu=8");
+        given_a_checked_queue(s, "base=60s");
+        given_job(s, "train", "q", "pods=8 cpu=1");
+        request_deletions_fail(s, true);
+        request_says_that(s, request_of(s, "train"), "Failed", "none");
+        at(s, MINUTE_MS);
+        assert_int_equal(requests_of(s, "train"), 2);
+        const char *later = request_of(s, "train");
+        listing_order(s, order);
+        restart(s, WITH_ADMISSIONS);
+        expect_state(s, "train", "Reserved WaitingForCheck");
+        request_says_that(s, later, "Provisioned", "");
+        expect_state(s, "train", "Admitted");
+        scenario_free(s);
+    }
+}
+
 static void a_refused_admission_asks_nobody_again(void **state)
 {
     struct scenario *s = *state;
@@ -176,6 +199,7 @@ int main(void)
         scenario_test(a_restart_between_provisioned_and_admitted_admits),
         scenario_test(a_restart_does_not_use_a_request_twice),
         scenario_test(failures_count_over_a_restart),
+        cmocka_unit_test(of_two_attempts_the_later_counts_in_any_order),
         scenario_test(a_refused_admission_asks_nobody_again),
         scenario_test(one_that_cannot_be_made_is_tried_again),
         scenario_test(whoever_withdraws_while_it_is_made_leaves_none),

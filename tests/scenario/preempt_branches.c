@@ -93,6 +93,37 @@ static void a_branch_begins_to_borrow(void **state)
     expect_state(s, "waits", "Admitted");
 }
 
+/* It may borrow at the cost of lower priorities: so there is somebody to stop for it though it asks
+ * for more than its queue's own, and room that comes free is told to it. */
+static void one_that_may_borrow_while_it_stops_others(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "mid", 5);
+    given_node(s, "n1", "cpu=5");
+    given_pod(s, "foreign", "n1", "cpu=2");
+    given_json(
+        s, KIND_QUEUE,
+        "{\"metadata\":{\"name\":\"mine\"},\"spec\":{\"cohort\":\"lab\","
+        "\"namespaceSelector\":{},\"preemption\":{\"reclaimWithinCohort\":\"LowerPriority\","
+        "\"borrowWithinCohort\":{\"policy\":\"LowerPriority\"}},\"resourceGroups\":[{\"flavors\":"
+        "[{\"name\":\"default\",\"resources\":[{\"name\":\"cpu\",\"nominalQuota\":\"2\"}]}]}]}}");
+    given_queue(s, "theirs", "cpu=2 cohort=lab");
+    given_queue(s, "bank", "cpu=2 cohort=lab");
+    given_job(s, "goes", "theirs", "pods=3 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "goes", "n1 n1 n1");
+    given_job(s, "waits", "mine", "pods=4 cpu=1 priority=mid created=1000");
+    expect_state(s, "waits", "Pending CohortExhausted");
+    expect_state(s, "goes", "Running");
+    pod_gone(s, "foreign");
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+    expect_state(s, "goes", "Suspending WaitingForTermination");
+    gang_stops(s, "goes");
+    expect_state(s, "waits", "Admitted");
+    expect_used(s, "mine", "cpu=4");
+}
+
 /* Each of two may be stopped when its minute is over: the gang looks again when the first of them
  * ends, whichever is listed first. */
 static void the_first_of_two_protections_that_ends(void **state)
@@ -149,6 +180,7 @@ int main(void)
         scenario_test(siblings_count_with_whom_they_are_taken_from),
         scenario_test(siblings_count_with_who_asks),
         scenario_test(a_branch_begins_to_borrow),
+        scenario_test(one_that_may_borrow_while_it_stops_others),
         scenario_test(the_first_of_two_protections_that_ends),
         scenario_test(account_that_was_struck_out_comes_free),
     };

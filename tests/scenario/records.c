@@ -21,6 +21,8 @@ static const struct {
     {POD("", ONE), "\"cpu\":\"default\"", "\"cpu\":\"1\"", false, true},
     {POD("", ONE), "\"cpu\":\"default\"", "\"cpu\":\"999m\"", false, false},
     {POD("", ONE), "\"memory\":\"default\"", "\"cpu\":\"1\"", false, false},
+    /* What can't be worked out is the Job's own fault, not the record's. */
+    {POD("", "\"requests\":{\"cpu\":\"-1\"}"), "\"cpu\":\"default\"", "\"cpu\":\"1\"", false, true},
     /* More than that, only where something may have added to it. */
     {POD("", ONE), "\"cpu\":\"default\"", "\"cpu\":\"2\"", false, false},
     {POD("", ONE), "\"cpu\":\"default\"", "\"cpu\":\"2\"", true, false},
@@ -88,10 +90,38 @@ static void record_is_believed_as_far_as_it_can_be_ours(void **state)
     }
 }
 
+/* A device that is asked for by the name that a class serves is charged to the class: a record that
+ * leaves it out is no record, unless the queue doesn't ration it. */
+static void record_without_the_device_of_a_class(void **state)
+{
+    (void)state;
+    for (int is_listed = 0; is_listed <= 1; is_listed++) {
+        struct scenario *s = scenario_new();
+        given_node(s, "n1", "cpu=16 " CARD "=8");
+        given_flavor(s, "default", "");
+        given_json(s, KIND_DEVICE_CLASS,
+                   "{\"metadata\":{\"name\":\"cards.example.com\"},\"spec\":{"
+                   "\"extendedResourceName\":\"" CARD
+                   "\",\"selectors\":[{\"cel\":{\"expression\":\"device.driver == 'd'\"}}]}}");
+        given_queue(s, "q", is_listed ? "cpu=8 cards.example.com=8" : "cpu=8 undeclared=Allow");
+        given_job(s, "a", "q", "pods=2 cpu=1 " CARD "=1 running=true");
+        job_has_record(
+            s, "a",
+            "{\"queue\":\"q\",\"at\":\"2026-11-30T11:59:30Z\",\"podSets\":[{\"name\":\"main\","
+            "\"count\":2,\"flavors\":{\"cpu\":\"default\"},\"requests\":{\"cpu\":\"1\"}}]}");
+        writes_are_manual(s, true);
+        scenario_start(s);
+        bool is_suspended = strstr(trace_text(s), "a: suspend") != NULL;
+        assert_int_equal(is_suspended, is_listed);
+        scenario_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(record_is_believed_as_far_as_it_can_be_ours),
+        cmocka_unit_test(record_without_the_device_of_a_class),
     };
     return cmocka_run_group_tests_name("records", tests, NULL, NULL);
 }
