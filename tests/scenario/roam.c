@@ -35,6 +35,29 @@ static void one_pod_goes_where_its_device_is_seen(void **state)
     expect_state(s, "lone", "Admitted");
 }
 
+/* Where devices of no node are about, room that comes free is told to whom it is room for, whether
+ * it asks for such a device or for none. */
+static void room_that_comes_free_beside_them(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_node(s, "n1", "cpu=4 label=rack:r1");
+    given_json(s, KIND_RESOURCE_SLICE, POOL("p", SEEN_IN("r1"), DEVICE("g0")));
+    given_pod(s, "foreign", "n1", "cpu=2");
+    given_pod(s, "another", "n1", "cpu=1");
+    given_job(s, "with", "q", "pods=1 cpu=2 template=one created=0");
+    given_job(s, "without", "q", "pods=1 cpu=2 created=1000");
+    expect_state(s, "with", "Pending NodesFull");
+    expect_state(s, "without", "Pending NodesFull");
+    pod_gone(s, "foreign");
+    expect_state(s, "with", "Admitted");
+    gang_starts(s, "with", "n1");
+    pod_gone(s, "another");
+    expect_state(s, "without", "Pending NodesFull");
+    job_finishes(s, "with");
+    expect_state(s, "without", "Admitted");
+}
+
 /* Each rack sees its own pool: the pods find all devices, however they are spread. */
 static void gang_uses_the_pools_of_several_racks(void **state)
 {
@@ -114,6 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(one_pod_goes_where_its_device_is_seen),
+        scenario_test(room_that_comes_free_beside_them),
         scenario_test(gang_uses_the_pools_of_several_racks),
         scenario_test(full_node_may_have_taken_what_others_need),
         scenario_test(gangs_on_their_way_count_together),
