@@ -8,8 +8,8 @@
 #include "extended.h"
 #include "preempt.h"
 
-/* What a node is to a set's pods, on whichever flavor of their queue. */
-enum service { SERVICE_NONE, SERVICE_DOWN, SERVICE_MISFIT, SERVICE_OPEN };
+/* What a node is to a set's pods, on whichever flavor of their queue; unsure: it may be open. */
+enum service { SERVICE_NONE, SERVICE_DOWN, SERVICE_MISFIT, SERVICE_OPEN, SERVICE_UNSURE };
 
 static bool wants_devices(const struct pod_set *set)
 {
@@ -63,7 +63,7 @@ static enum service service_of(const struct core *core, const struct shape *shap
     }
     const struct queue *queue = shape->queue->object;
     if (queue == NULL || queue->spec.resource_groups.count != 1 || set->claim_count > 0) {
-        return SERVICE_OPEN;
+        return SERVICE_UNSURE;
     }
     const struct quota_flavor_list *flavors = &queue->spec.resource_groups.items[0].flavors;
     bool is_open = !draws_on_a_flavor(core, shape->queue, set) && is_open_on(core, set, node, NULL);
@@ -167,6 +167,9 @@ static bool concerns_set(const struct core *core, const struct shape *shape,
 {
     enum service before = service_of(core, shape, set, edit->before);
     enum service after = service_of(core, shape, set, edit->node);
+    if (before == SERVICE_UNSURE || after == SERVICE_UNSURE) {
+        return true;
+    }
     if (before == SERVICE_OPEN && after == SERVICE_OPEN) {
         return is_place_changed(core, shape, edit) ||
                is_amount_changed(set, edit->before, edit->node);
@@ -259,8 +262,9 @@ static bool concerns_request(struct core *core, const struct shape *shape,
     if (match == MATCH_NO) {
         return false;
     }
+    enum service service = service_of(core, shape, set, device->node);
     bool is_anywhere = match == MATCH_FAILED || device->is_shareable;
-    return is_anywhere || service_of(core, shape, set, device->node) == SERVICE_OPEN;
+    return is_anywhere || service == SERVICE_OPEN || service == SERVICE_UNSURE;
 }
 
 static bool device_concerns_set(struct core *core, const struct shape *shape,

@@ -115,6 +115,21 @@ static void one_that_is_held_for_a_moment_stops_nobody_else(void **state)
     expect_after_a_restart_too(s, "Reserved WaitingForVictims", "Running");
 }
 
+/* No node is left that could ever hold it: nobody's room is kept for it, and who was to make that
+ * starts again where it can. */
+static void nodes_that_go_end_it(void **state)
+{
+    struct scenario *s = *state;
+    given_three(s);
+    given_node(s, "n1", "cpu=3");
+    gang_stops(s, "four");
+    expect_state(s, "high", "Pending NeverFits");
+    expect_state(s, "four", "Pending NeverFits");
+    given_node(s, "n1", "cpu=16");
+    expect_state(s, "high", "Admitted");
+    expect_state(s, "four", "Pending QuotaExhausted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +140,7 @@ int main(void)
         scenario_test(quota_that_is_cut_below_it_ends_it),
         scenario_test(policy_that_is_taken_back_stops_no_more),
         scenario_test(one_that_is_held_for_a_moment_stops_nobody_else),
+        scenario_test(nodes_that_go_end_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -244,6 +244,19 @@ static void refused_drain_is_tried_again(void **state)
     expect_state(s, "a", "Suspending WaitingForTermination");
 }
 
+/* Spaces around the word, as an editor leaves them, don't change what it says. */
+static void policy_with_spaces_around_it(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_queue(s, "q", "cpu=4");
+    namespace_says(s, "ml", "  Hold ");
+    given_job(s, "a", "q", "pods=1 cpu=1");
+    expect_state(s, "a", "Pending QueueStopped");
+    namespace_says(s, "ml", " None ");
+    expect_state(s, "a", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +272,7 @@ int main(void)
         scenario_test(label_of_the_namespace_counts_too),
         scenario_test(stopped_namespace_blocks_no_strict_queue),
         scenario_test(refused_drain_is_tried_again),
+        scenario_test(policy_with_spaces_around_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

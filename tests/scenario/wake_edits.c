@@ -40,6 +40,90 @@ static void second_set_alone_could_use_the_node(void **state)
     expect_state(s, "a", "Admitted");
 }
 
+/* Its pods take a flavor of each group: a node that one of these rules out is nothing to it, one of
+ * both is. */
+static void node_of_both_groups(void **state)
+{
+    struct scenario *s = *state;
+    given_flavor(s, "f", "label=cpu:fast");
+    given_flavor(s, "g", "label=memory:big");
+    given_node(s, "n1", "cpu=2 memory=8Gi label=cpu:fast label=memory:big");
+    given_pod(s, "foreign", "n1", "cpu=2");
+    given_queue(s, "q", "flavor=f cpu=8 group=new flavor=g memory=8Gi");
+    given_job(s, "a", "q", "pods=2 cpu=1 memory=1Gi");
+    expect_state(s, "a", "Pending NodesFull");
+    given_node(s, "n2", "cpu=2 memory=8Gi label=cpu:fast");
+    expect_state(s, "a", "Pending NodesFull");
+    given_node(s, "n2", "cpu=2 memory=8Gi label=cpu:fast label=memory:big");
+    expect_state(s, "a", "Admitted");
+}
+
+/* It has a claim by its name: a node that keeps it off no longer is news, as it is to any other. */
+static void node_for_a_named_claim(void **state)
+{
+    struct scenario *s = *state;
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_claim(s, "c", CLASS, 1);
+    given_queue(s, "q", "cpu=8 " CLASS "=8");
+    given_node(s, "n1", "cpu=8 taint=broken:NoSchedule");
+    given_devices(s, "n1", "g0");
+    given_job(s, "a", "q", "pods=1 cpu=1 claim=c");
+    scenario_start(s);
+    expect_used(s, "q", "");
+    given_node(s, "n1", "cpu=8");
+    expect_state(s, "a", "Admitted");
+}
+
+/* One of several alternatives comes, in a pool of a node that it may use. */
+static void pool_that_has_an_alternative(void **state)
+{
+    struct scenario *s = *state;
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_class(s, "big.example.com", "device.driver == 'big.example.com'");
+    given_json(
+        s, KIND_RESOURCE_CLAIM_TEMPLATE,
+        "{\"metadata\":{\"name\":\"either\"},\"spec\":{\"spec\":{\"devices\":{\"requests\":[{"
+        "\"name\":\"r\",\"firstAvailable\":[{\"name\":\"x\",\"deviceClassName\":\"big.example."
+        "com\","
+        "\"allocationMode\":\"ExactCount\",\"count\":1},{\"name\":\"y\",\"deviceClassName\":"
+        "\"" CLASS "\",\"allocationMode\":\"ExactCount\",\"count\":3}]}]}}}}");
+    given_queue(s, "q", "cpu=8 " CLASS "=8 big.example.com=8");
+    given_node(s, "n1", "cpu=8");
+    given_devices(s, "n1", "g0 g1");
+    given_job(s, "a", "q", "pods=1 cpu=1 template=either");
+    scenario_start(s);
+    expect_used(s, "q", "");
+    given_devices(s, "n1", "g0 g1 g2");
+    expect_state(s, "a", "Admitted");
+}
+
+/* Short of quota, and of the devices that a rule taints: without the rule others are stopped. */
+static void rule_that_kept_a_preemptor_from_devices(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_template(s, "one", CLASS, 1);
+    given_template(s, "two", CLASS, 2);
+    given_queue(s, "q", "cpu=64 " CLASS "=2 within=LowerPriority");
+    given_node(s, "n1", "cpu=8");
+    given_devices(s, "n1", "g0 g1");
+    given_job(s, "low", "q", "pods=1 cpu=1 template=one priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "low", "n1");
+    pod_claims(s, "low-0", "one", "n1/g0");
+    given_json(
+        s, KIND_DEVICE_TAINT_RULE,
+        "{\"metadata\":{\"name\":\"service\"},\"spec\":{\"deviceSelector\":{\"device\":\"g1\"},"
+        "\"taint\":{\"key\":\"service\",\"effect\":\"NoSchedule\"}}}");
+    given_job(s, "high", "q", "pods=1 cpu=1 template=two priority=high created=1000");
+    expect_state(s, "low", "Running");
+    object_gone(s, KIND_DEVICE_TAINT_RULE, "service");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    expect_state(s, "low", "Suspending WaitingForTermination");
+}
+
 /* The head of a StrictFIFO queue is short of quota, and could be held by all nodes together until a
  * device goes: then it blocks nobody any more; when the device is back, it does again. */
 static void head_that_devices_make_possible(void **state)
@@ -75,6 +159,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         scenario_test(labels_move_pods_that_are_on_their_way),
         scenario_test(second_set_alone_could_use_the_node),
+        scenario_test(node_of_both_groups),
+        scenario_test(node_for_a_named_claim),
+        scenario_test(pool_that_has_an_alternative),
+        scenario_test(rule_that_kept_a_preemptor_from_devices),
         scenario_test(head_that_devices_make_possible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
