@@ -306,6 +306,7 @@ void gang_reprioritize(struct core *core, struct gang *gang)
     bool was_queued = gang->is_in_queue;
     gang_dequeue(core, gang);
     preempt_forget_holder(core, gang);
+    core->has_freed = core->has_freed || (gang->reservation != NULL && priority < gang->priority);
     gang->priority = priority;
     preempt_note_holder(core, gang);
     if (was_queued) {

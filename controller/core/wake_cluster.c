@@ -11,6 +11,8 @@
 /* What a node is to a set's pods, on whichever flavor of their queue; unsure: it may be open. */
 enum service { SERVICE_NONE, SERVICE_DOWN, SERVICE_MISFIT, SERVICE_OPEN, SERVICE_UNSURE };
 
+enum { FLAVOR_BITS = 63 };
+
 static bool wants_devices(const struct pod_set *set)
 {
     bool has_extended = set->device_count > 0 || set->claim_count > 0;
@@ -52,9 +54,29 @@ static bool is_open_on(const struct core *core, const struct pod_set *set,
     return node_exclusion(core, &demand, node) == EXCLUDED_COUNT;
 }
 
-static enum service service_of(const struct core *core, const struct shape *shape,
-                               const struct pod_set *set, const struct node_state *node)
+/* The flavors of the queue's group on which the set's pods may use the node: a bit for each, and
+ * the last where they take none. */
+static uint64_t open_flavors(const struct core *core, const struct shape *shape,
+                             const struct pod_set *set, const struct node_state *node)
 {
+    const struct queue *queue = shape->queue->object;
+    const struct quota_flavor_list *flavors = &queue->spec.resource_groups.items[0].flavors;
+    bool is_plain =
+        !draws_on_a_flavor(core, shape->queue, set) && is_open_on(core, set, node, NULL);
+    uint64_t open = is_plain ? UINT64_C(1) << FLAVOR_BITS : 0;
+    for (uint32_t f = 0; f < flavors->count; f++) {
+        const struct resource_flavor *flavor = flavor_object(core, flavors->items[f].name);
+        bool is_open = flavor != NULL && is_open_on(core, set, node, flavor);
+        open |= is_open ? UINT64_C(1) << f : 0;
+    }
+    return open;
+}
+
+static enum service service_of(const struct core *core, const struct shape *shape,
+                               const struct pod_set *set, const struct node_state *node,
+                               uint64_t *ret_flavors)
+{
+    *ret_flavors = 0;
     if (node->object == NULL) {
         return SERVICE_NONE;
     }
@@ -62,16 +84,12 @@ static enum service service_of(const struct core *core, const struct shape *shap
         return SERVICE_DOWN;
     }
     const struct queue *queue = shape->queue->object;
-    if (queue == NULL || queue->spec.resource_groups.count != 1 || set->claim_count > 0) {
+    if (queue == NULL || queue->spec.resource_groups.count != 1 || set->claim_count > 0 ||
+        queue->spec.resource_groups.items[0].flavors.count > FLAVOR_BITS) {
         return SERVICE_UNSURE;
     }
-    const struct quota_flavor_list *flavors = &queue->spec.resource_groups.items[0].flavors;
-    bool is_open = !draws_on_a_flavor(core, shape->queue, set) && is_open_on(core, set, node, NULL);
-    for (uint32_t f = 0; f < flavors->count && !is_open; f++) {
-        const struct resource_flavor *flavor = flavor_object(core, flavors->items[f].name);
-        is_open = flavor != NULL && is_open_on(core, set, node, flavor);
-    }
-    return is_open ? SERVICE_OPEN : SERVICE_MISFIT;
+    *ret_flavors = open_flavors(core, shape, set, node);
+    return *ret_flavors != 0 ? SERVICE_OPEN : SERVICE_MISFIT;
 }
 
 /* What pods may use of it, before and after, is another amount of something that they ask for. */
@@ -138,16 +156,13 @@ static bool is_level_relabelled(const struct core *core, const struct shape *sha
     return false;
 }
 
-/* The pods may use the node before and after: the labels matter to who asks for a domain, for what
- * other pods keep away from, and for devices that are offered by label. */
+/* The pods may use the node before and after, on the same flavors: the labels matter to who asks
+ * for a domain, for what other pods keep away from, and for devices that are offered by label. */
 static bool is_place_changed(const struct core *core, const struct shape *shape,
                              const struct node_edit *edit)
 {
     if (!edit->is_relabelled) {
         return false;
-    }
-    if ((shape->verdict.waits_for & (WAIT_PROMISES | WAIT_BOOKING)) != 0) {
-        return true; /* those whose room is kept may go elsewhere now */
     }
     return core->roaming_devices > 0 || core->apart_pods > 0 || shape->queue->object == NULL ||
            (str_is_set(shape->topology_key) && is_level_relabelled(core, shape, edit));
@@ -165,13 +180,15 @@ static bool is_away_told(const struct shape *shape, bool is_otherwise)
 static bool concerns_set(const struct core *core, const struct shape *shape,
                          const struct pod_set *set, const struct node_edit *edit)
 {
-    enum service before = service_of(core, shape, set, edit->before);
-    enum service after = service_of(core, shape, set, edit->node);
+    uint64_t flavors_before;
+    uint64_t flavors_after;
+    enum service before = service_of(core, shape, set, edit->before, &flavors_before);
+    enum service after = service_of(core, shape, set, edit->node, &flavors_after);
     if (before == SERVICE_UNSURE || after == SERVICE_UNSURE) {
         return true;
     }
     if (before == SERVICE_OPEN && after == SERVICE_OPEN) {
-        return is_place_changed(core, shape, edit) ||
+        return flavors_before != flavors_after || is_place_changed(core, shape, edit) ||
                is_amount_changed(set, edit->before, edit->node);
     }
     if (before == SERVICE_OPEN || after == SERVICE_OPEN) {
@@ -181,10 +198,18 @@ static bool concerns_set(const struct core *core, const struct shape *shape,
     return is_down_told && is_away_told(shape, before != after);
 }
 
+/* Room is kept for others: it matters where these may go and which devices they may take, or that
+ * they find none. */
+static bool is_beside_others(const struct shape *shape)
+{
+    return (shape->verdict.waits_for & (WAIT_PROMISES | WAIT_BOOKING)) != 0 ||
+           shape->is_preempting_beside_promises;
+}
+
 static bool concerns_shape(const struct core *core, const struct shape *shape,
                            const struct node_edit *edit)
 {
-    if (!shape->is_resolved) {
+    if (!shape->is_resolved || is_beside_others(shape)) {
         return true;
     }
     if (shape->broken.reason != REASON_NONE) {
@@ -262,7 +287,8 @@ static bool concerns_request(struct core *core, const struct shape *shape,
     if (match == MATCH_NO) {
         return false;
     }
-    enum service service = service_of(core, shape, set, device->node);
+    uint64_t flavors;
+    enum service service = service_of(core, shape, set, device->node, &flavors);
     bool is_anywhere = match == MATCH_FAILED || device->is_shareable;
     return is_anywhere || service == SERVICE_OPEN || service == SERVICE_UNSURE;
 }
@@ -296,13 +322,6 @@ static bool pool_concerns_set(struct core *core, const struct shape *shape,
         }
     }
     return false;
-}
-
-/* Room is kept for others: it matters which devices these may take, or that they find none. */
-static bool is_beside_others(const struct shape *shape)
-{
-    return (shape->verdict.waits_for & (WAIT_PROMISES | WAIT_BOOKING)) != 0 ||
-           shape->is_preempting_beside_promises;
 }
 
 static bool pool_concerns_shape(struct core *core, const struct shape *shape,

@@ -279,6 +279,101 @@ static bool check_supply(void)
     return property_check(&supply) != 0;
 }
 
+/* Beyond those of the world: labels, taints, devices, and what flavors and queues make of them. */
+enum {
+    OP_EDIT_NODE = OP_COUNT,
+    OP_EDIT_NODE_TOO,
+    OP_EDIT_FLAVOR,
+    OP_EDIT_QUEUE,
+    OP_EDIT_DEVICES,
+    OP_EDITS_COUNT
+};
+
+static void edit(struct scenario *s, const struct op *op)
+{
+    static const char *const nodes[] = {"cpu=4 label=kind:a",
+                                        "cpu=4 label=kind:b",
+                                        "cpu=4 label=kind:a taint=t:NoSchedule",
+                                        "cpu=4",
+                                        "cpu=6 label=kind:b taint=t:NoSchedule",
+                                        "cpu=4 label=kind:a cordoned=true"};
+    static const char *const flavors[][2] = {{"", "toleration=t"},
+                                             {"label=kind:a", "label=kind:a toleration=t"}};
+    static const char *const specs[] = {
+        "flavor=f cpu=7 gpu.example.com=3 within=LowerPriority cohort=lab",
+        "flavor=f cpu=4 gpu.example.com=2 flavor=g cpu=4 gpu.example.com=2 cohort=lab reclaim=Any",
+        "flavor=f cpu=7 group=new flavor=g gpu.example.com=3 within=LowerPriority",
+        "flavor=g cpu=7 group=new flavor=f gpu.example.com=3",
+        "flavor=g cpu=6 gpu.example.com=3 strategy=StrictFIFO"};
+    static const char *const devices[] = {"", "g0", "g0 g1", "g0 g1 g2"};
+    char node[16];
+    (void)snprintf(node, sizeof(node), "n%d", op->a % 4);
+    switch ((int)op->kind) {
+    case OP_EDIT_FLAVOR:
+        given_flavor(s, op->a % 2 == 0 ? "f" : "g", flavors[op->a % 2][op->b % 2]);
+        break;
+    case OP_EDIT_QUEUE:
+        given_queue(s, op->a % 2 == 0 ? "q" : "strict", specs[op->b % ARRAY_COUNT(specs)]);
+        break;
+    case OP_EDIT_DEVICES:
+        given_devices(s, node, devices[op->b % ARRAY_COUNT(devices)]);
+        break;
+    default:
+        given_node(s, node, nodes[op->b % ARRAY_COUNT(nodes)]);
+        break;
+    }
+}
+
+static struct scenario *run_edits(const struct op *ops, uint32_t count, uint64_t seed,
+                                  const struct manner *manner)
+{
+    behave(manner);
+    struct scenario *s = scenario_new();
+    world_given(s);
+    const struct op first = {.kind = OP_EDIT_QUEUE, .a = 0, .b = (uint8_t)(seed % 5)};
+    const struct op second = {.kind = OP_EDIT_QUEUE, .a = 1, .b = (uint8_t)(seed / 5 % 5)};
+    given_flavor(s, "f", "");
+    given_flavor(s, "g", "label=kind:a");
+    edit(s, &first);
+    edit(s, &second);
+    for (uint32_t i = 0; i < count; i++) {
+        if (ops[i].kind >= OP_COUNT) {
+            edit(s, &ops[i]);
+        } else if (ops[i].kind != OP_QUOTA) {
+            world_do(s, &ops[i]);
+        }
+    }
+    return s;
+}
+
+static void edits_wake_as_plainly(const struct op *ops, uint32_t count, uint64_t seed)
+{
+    struct scenario *indexed = run_edits(ops, count, seed, &indexed_at_once);
+    struct scenario *plain = run_edits(ops, count, seed, &plainly);
+    same_deeds(trace_text(indexed), trace_text(plain));
+    scenario_free(indexed);
+    scenario_free(plain);
+}
+
+static bool check_edits(void)
+{
+    static const char *names[OP_EDITS_COUNT] = {[OP_EDIT_NODE] = "edit-node",
+                                                [OP_EDIT_NODE_TOO] = "edit-node",
+                                                [OP_EDIT_FLAVOR] = "edit-flavor",
+                                                [OP_EDIT_QUEUE] = "edit-queue",
+                                                [OP_EDIT_DEVICES] = "edit-devices"};
+    for (int i = 0; i < OP_COUNT; i++) {
+        names[i] = world_op_names[i];
+    }
+    const struct property edits = {.name = "edits wake as plainly",
+                                   .cases = 400,
+                                   .ops = 60,
+                                   .kinds = OP_EDITS_COUNT,
+                                   .kind_names = names,
+                                   .run = edits_wake_as_plainly};
+    return property_check(&edits) != 0;
+}
+
 int main(void)
 {
     const struct property trees = {.name = "queues are ranked as plainly",
@@ -295,5 +390,5 @@ int main(void)
                                     .run = fits_as_plainly};
     int failed = property_check(&trees);
     failed += property_check(&worlds);
-    return failed + check_supply();
+    return failed + check_supply() + check_edits();
 }

@@ -51,6 +51,25 @@ static void victim_that_came_after_the_gang_was_parked(void **state)
 }
 
 /* The quota is short, and what a foreign pod held was room that no preemption could make. */
+/* Nothing comes free, and yet there is somebody now who may be stopped. */
+static void class_of_a_holder_that_is_lowered(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=4");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "holds", "q", "pods=4 cpu=1 priority=mid created=0");
+    scenario_start(s);
+    gang_starts(s, "holds", "n1 n1 n1 n1");
+    given_job(s, "waits", "q", "pods=2 cpu=1 priority=low created=1000");
+    expect_state(s, "waits", "Pending QuotaExhausted");
+    given_priority_class(s, "mid", 0);
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+    expect_state(s, "holds", "Suspending WaitingForTermination");
+    gang_stops(s, "holds");
+    expect_state(s, "waits", "Admitted");
+}
+
 static void room_comes_free_that_preemption_lacked(void **state)
 {
     struct scenario *s = *state;
@@ -384,6 +403,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         scenario_test(release_of_quota_leaves_the_rest_to_be_preempted),
         scenario_test(victim_that_came_after_the_gang_was_parked),
+        scenario_test(class_of_a_holder_that_is_lowered),
         scenario_test(room_comes_free_that_preemption_lacked),
         scenario_test(quota_that_others_take_at_once_hides_nobody_to_preempt),
         scenario_test(pods_that_land_elsewhere_leave_room_that_preemption_lacked),

@@ -102,12 +102,9 @@ static void claim_that_is_freed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        scenario_test(pod_that_goes),
-        scenario_test(pod_that_succeeds),
-        scenario_test(node_that_grows),
-        scenario_test(another_taint_that_goes),
-        scenario_test(flavor_that_is_edited),
-        scenario_test(gang_that_goes_before_it_is_placed),
+        scenario_test(pod_that_goes),         scenario_test(pod_that_succeeds),
+        scenario_test(node_that_grows),       scenario_test(another_taint_that_goes),
+        scenario_test(flavor_that_is_edited), scenario_test(gang_that_goes_before_it_is_placed),
         scenario_test(claim_that_is_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,6 +58,42 @@ static void node_of_both_groups(void **state)
     expect_state(s, "a", "Admitted");
 }
 
+/* Its pods could use the node all along, on a flavor without quota; from now on also on the other.
+ */
+static void node_of_one_more_flavor(void **state)
+{
+    struct scenario *s = *state;
+    given_flavor(s, "tolerant", "toleration=t");
+    given_flavor(s, "plain", "");
+    given_node(s, "n1", "cpu=4 taint=t:NoSchedule");
+    given_node(s, "n2", "cpu=1");
+    given_queue(s, "q", "flavor=tolerant cpu=1 flavor=plain cpu=8");
+    given_job(s, "a", "q", "pods=2 cpu=1");
+    scenario_start(s);
+    expect_used(s, "q", "");
+    given_node(s, "n1", "cpu=4");
+    expect_state(s, "a", "Admitted");
+}
+
+/* It could never use n1. That nobody else can either leaves those who were promised room there none
+ * but what it waits for: and now they are stopped for it. */
+static void node_that_others_were_to_use(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n1", "cpu=4");
+    given_node(s, "n2", "cpu=3 label=kind:a");
+    given_queue(s, "q", "cpu=9 within=LowerPriority");
+    given_job(s, "promised", "q", "pods=2 cpu=1 priority=low created=0");
+    scenario_start(s);
+    pods_appear(s, "promised", 2);
+    given_job(s, "waits", "q", "pods=3 cpu=1 priority=high selector=kind:a created=1000");
+    expect_state(s, "waits", "Pending ReservedForOther");
+    given_node(s, "n1", "cpu=4 taint=t:NoSchedule");
+    expect_state(s, "waits", "Reserved WaitingForVictims");
+}
+
 /* It has a claim by its name: a node that keeps it off no longer is news, as it is to any other. */
 static void node_for_a_named_claim(void **state)
 {
@@ -160,6 +196,8 @@ int main(void)
         scenario_test(labels_move_pods_that_are_on_their_way),
         scenario_test(second_set_alone_could_use_the_node),
         scenario_test(node_of_both_groups),
+        scenario_test(node_of_one_more_flavor),
+        scenario_test(node_that_others_were_to_use),
         scenario_test(node_for_a_named_claim),
         scenario_test(pool_that_has_an_alternative),
         scenario_test(rule_that_kept_a_preemptor_from_devices),
