@@ -12,14 +12,15 @@ COUNT     ?= 300
 PLAY      ?= play
 PLANS     ?= 100000
 MINUTES   ?= 10
+CHURN_MINUTES ?= 60
 SLOTS     ?= 8
 BIN       := $(BUILD_DIR)/rel/tallyman
 SOURCES    = $(shell find api controller include tests -name '*.[ch]')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-cluster cluster-up cluster-down deps build asan test test-nightly test-model test-handover \
-        test-small-scope test-scheduler test-torture test-faults test-chaos test-vopr test-vopr-bugs check bench format \
-        tidy coverage test-mutation fuzz reproducible sbom clean
+        test-small-scope test-scheduler test-torture test-faults test-chaos test-churn test-vopr \
+        test-vopr-bugs check bench format tidy coverage test-mutation fuzz reproducible sbom clean
 
 # $(call cmake_build,PRESET,TARGETS): configured once, then only what changed.
 define cmake_build
@@ -87,6 +88,9 @@ test-faults: build ## a fault at each write of S1..S10, on a real API server; PL
 
 test-chaos: build ## random faults before a real API server while 500 Jobs come and go; MINUTES=10 SEED=1
 	@tests/cluster/chaos --bin $(BIN) --minutes $(MINUTES) --seed $(SEED)
+
+test-churn: build ## an hour of Jobs that come and go on a real API server: nothing grows; CHURN_MINUTES=60 SEED=1
+	@tests/cluster/churn --bin $(BIN) --minutes $(CHURN_MINUTES) --seed $(SEED)
 
 test-vopr: ## the whole under faults, from SEED on; SEEDS=10000
 	@cmake/deps test

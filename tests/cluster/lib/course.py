@@ -95,18 +95,31 @@ class Course:
     def __init__(self, cluster, namespace):
         self.watches = [cluster.watch(f"/apis/batch/v1/namespaces/{namespace}/jobs"),
                         cluster.watch(f"/api/v1/namespaces/{namespace}/pods")]
-        self.followers = [_Follower(self.watches[0], _job_digest),
+        # Kept, since a long run has very many events.
+        self._seen, self._started, self._finished = set(), set(), set()
+        self.followers = [_Follower(self.watches[0], self._job_digest),
                           _Follower(self.watches[1], _pod_digest)]
         for follower in self.followers:
             follower.start()
 
+    def _job_digest(self, kind, job):
+        digest = _job_digest(kind, job)
+        self._seen.add(digest["name"])
+        if digest["is_finished"]:
+            self._finished.add(digest["name"])
+        if not digest["is_suspended"]:
+            self._started.add(digest["name"])
+        return digest
+
+    def jobs_seen(self):
+        return self._seen.copy()
+
     def jobs_finished(self):
         """Names of Jobs seen finished so far."""
-        return {event["name"] for event in list(self.followers[0].events) if event["is_finished"]}
+        return self._finished.copy()
 
     def jobs_started(self):
-        return {event["name"] for event in list(self.followers[0].events)
-                if not event["is_suspended"]}
+        return self._started.copy()
 
     def close(self):
         time.sleep(SETTLE_S)

@@ -1,6 +1,8 @@
 """A hostile tenant: an account with the role `edit` in one namespace, next to a neighbour's namespace, on
 a cluster with its own controller; and what has to be true of them all whatever that account tries."""
 
+import collections
+import datetime
 import json
 import subprocess
 import time
@@ -204,15 +206,28 @@ class Attack:
             assert not bad_characters(text.replace("\n", "")), f"{name}: {text!r}"
             assert SECRET not in text, f"{name}: {text}"
 
-    def _writes(self, since):
-        """{Job: what the controller wrote of it}; a conflict wrote nothing."""
-        found = {}
+    def _write_times(self, since):
+        """{Job: when the controller wrote of it}; a conflict wrote nothing."""
+        found = collections.defaultdict(list)
         for event in self.cluster.audit_events(CONTROLLER_USER, writes_only=True, since=since):
             target = event["objectRef"]
             if event["responseStatus"]["code"] < 400 and target.get("namespace") == self.namespace:
                 name = target.get("name", "").rpartition(".")[0] \
                     if target["resource"] == "events" else target.get("name", "")
-                found[name] = found.get(name, 0) + 1
+                found[name].append(datetime.datetime.fromisoformat(
+                    event["requestReceivedTimestamp"].replace("Z", "+00:00")).timestamp())
+        return found
+
+    def _writes(self, since):
+        return {name: len(times) for name, times in self._write_times(since).items()}
+
+    def _busiest_minute(self):
+        """(most writes of one Job that nobody edits in any 60 seconds, its name)."""
+        found = (0, "-")
+        for name, times in self._write_times(self.since).items():
+            times.sort()
+            most = max(sum(at <= other < at + 60 for other in times) for at in times)
+            found = max(found, (most, name)) if name not in self.edits else found
         return found
 
     def check_honest(self):
@@ -246,7 +261,8 @@ class Attack:
         unedited = {name: count for name, count in total.items() if name not in self.edits}
         worst = max(unedited.items(), key=lambda item: item[1], default=("-", 0))
         self.context.note(f"{self.count} cases, {self.refused} refused; CPU {share:.1%} under attack, "
-                          f"{rest_share:.1%} at rest; {memory >> 20} MiB; most writes where nobody edits: {worst}")
+                          f"{rest_share:.1%} at rest; {memory >> 20} MiB; most writes where nobody edits: {worst}, "
+                          f"in one minute: {self._busiest_minute()}")
         assert not {name: count for name, count in resting.items() if count > REST_WRITES_MAX}, resting
         for name, count in total.items():
             bound = WRITES_MAX + UNDOING_MAX * self.edits.get(name, 0)

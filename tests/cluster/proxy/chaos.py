@@ -10,7 +10,7 @@ import time
 
 from lib import manifests
 
-from . import faults
+from . import control, faults
 from .bench import JOBS, SLOTS, SOON_S, Bench
 from .relay import Answer
 
@@ -23,7 +23,8 @@ STEADY_S = 60
 STUCK_S = 60
 LASTS_S = (0.5, 4.0)       # a fault
 PAUSE_S = (1.0, 4.0)       # between two
-DIRECT_FACTOR = 30         # a start may take so many writes' time more on a machine that is busy
+POLL_S = 0.02
+SLOW_REQUEST_S = 0.3       # told when a start came too late
 KINDS = ("jobs", "pods", "queues", "admissions", "nodes", faults.ALL)
 
 
@@ -95,9 +96,10 @@ class Chaos:
     def __init__(self, context, seed):
         self.context, self.random = context, random.Random(seed)
         self.bench = Bench(context).start()
+        self.place = control.Place(context, self.bench)
         self.probes = context.name("probes")
         context.apply(manifests.queue(self.probes, {"cpu": "2"}))
-        self.counts, self.slowest_s, self.late = collections.Counter(), (0.0, ""), 0
+        self.counts, self.recoveries = collections.Counter(), []   # (seconds, control, fault)
 
     def _lasting(self):
         time.sleep(self.random.uniform(*LASTS_S))
@@ -182,32 +184,34 @@ class Chaos:
         self.bench.faults.off()
         ended = time.monotonic()
         probe = f"probe-{number}"
+        beside = control.Control(self.place, f"control-{number}")
         self.bench.gangs.create(manifests.job(probe, self.bench.namespace, queue=self.probes, pods=1,
                                               cpu="10m", run_for="300ms",
                                               spec={"ttlSecondsAfterFinished": 5}))
         self.bench.expected.add(probe)
-        direct_s = self._direct_s()
-        try:
-            self.bench.wait_started([probe])
-        except AssertionError as error:
-            # Is it the controller that is late, or has the machine no time for anybody?
-            direct_s = max(direct_s, self._direct_s())
-            try:
-                self.bench.wait_started([probe], DIRECT_FACTOR * direct_s)
-            except AssertionError:
-                raise AssertionError(f"after fault {number}, {name}, with {direct_s:.2f} s for a "
-                                     f"write straight at the server: {error}") from None
-            self.late += 1
+        is_started, took_s = self._wait_started(probe, ended, beside)
+        delay_s = beside.stop()
+        assert is_started, self._late(number, name, took_s, delay_s, ended)
         self.counts[name] += 1
-        self.slowest_s = max(self.slowest_s, (time.monotonic() - ended, name))
+        self.recoveries.append((took_s, delay_s, name))
 
-    def _direct_s(self):
-        """How long a write takes straight at the API server."""
-        began = time.monotonic()
-        self.bench.gangs.create(manifests.job(f"direct-{began}".replace(".", "-"),
-                                              self.bench.namespace, pods=1, suspend=True,
-                                              spec={"ttlSecondsAfterFinished": 1}))
-        return time.monotonic() - began
+    def _wait_started(self, probe, ended, beside):
+        """(whether it was seen to start in time, how long after the fault's end)."""
+        while True:
+            is_started = probe in self.bench.started()
+            took_s = time.monotonic() - ended
+            if is_started or took_s > SOON_S + beside.delay_s():
+                return is_started and took_s <= SOON_S + beside.delay_s(), took_s
+            time.sleep(POLL_S)
+
+    def _late(self, number, name, took_s, delay_s, ended):
+        slow = [f"{begun - ended:+.1f} s, {answered - begun:.1f} s: {text}"
+                for begun, answered, text in list(self.bench.faults.requests)
+                if answered > ended and answered - begun > SLOW_REQUEST_S]
+        count = sum(answered > ended for _, answered, _ in list(self.bench.faults.requests))
+        return (f"after fault {number}, {name}, the probe hasn't started in {took_s:.1f} s; a control "
+                f"straight at the server needed {delay_s:.1f} s, {SOON_S:g} s are allowed besides. The "
+                f"controller had {count} answers since, of them slow: {slow}")
 
     def run(self, minutes):
         load = _Load(self.bench, random.Random(self.random.random()))
@@ -236,6 +240,19 @@ class Chaos:
                 f"{len(self.bench.expected) - done} Jobs left, and none ended for {STUCK_S} s")
             time.sleep(1)
 
+    def _tell_recoveries(self):
+        took, delays = ([item[at] for item in self.recoveries] for at in (0, 1))
+        beyond = [took_s - delay_s for took_s, delay_s, _ in self.recoveries]
+        for what, values in (("a probe started after a fault's end", took),
+                             ("a control straight at the server took", delays),
+                             ("the probe without the control", beyond)):
+            values = sorted(values)
+            p50, p99 = (values[int((len(values) - 1) * share)] for share in (0.5, 0.99))
+            self.context.note(f"{what}: median {p50:.2f} s, p99 {p99:.2f} s, most {values[-1]:.2f} s")
+        late = sum(value > SOON_S for value in took)
+        self.context.note(f"{late} of {len(took)} later than {SOON_S:g} s, none of them by more than the "
+                          f"control; slowest after {max(self.recoveries)[2]}")
+
     def _judge(self, load, memory):
         self.bench.course.close()
         lives, most_running, _ = self.bench.course.judge(SLOTS + 20)
@@ -244,9 +261,8 @@ class Chaos:
         faults_told = ", ".join(f"{name.removeprefix('fault_')} {count}"
                                 for name, count in sorted(self.counts.items()))
         self.context.note(f"{sum(self.counts.values())} faults ({faults_told})")
-        self.context.note(f"{load.made} Jobs, most pods at once {most_running}; slowest start after a "
-                          f"fault {self.slowest_s[0]:.1f} s ({self.slowest_s[1]}), {self.late} later "
-                          f"than {SOON_S:g} s on a machine too busy for a write straight at the server")
+        self.context.note(f"{load.made} Jobs, most pods at once {most_running}")
+        self._tell_recoveries()
         for life, early, late in memory.growth():
             self.context.note(f"life {life}: {early / 1e6:.1f} MB, at its end {late / 1e6:.1f} MB")
             assert late < early * GROWTH_MAX + GROWTH_FREE_BYTES, "memory grows"

@@ -9,6 +9,7 @@ from .history import History, event_line
 from .relay import Answer, Cut, Rules
 
 POLL_S = 0.02
+REQUESTS_KEPT = 1000
 ALL = "all kinds"
 
 
@@ -45,12 +46,14 @@ class Faults(Rules):
         self.older = {}                 # kind: (how much of the history, seconds) for its next list
         self.history, self.streams = History(), set()
         self.counts = collections.Counter()
+        self.requests = collections.deque(maxlen=REQUESTS_KEPT)   # (begun, answered, text)
         self.loop = None
 
     # ---- called by the relay ----
 
     async def before(self, request):
         self.loop = asyncio.get_running_loop()
+        request.begun = time.monotonic()
         if self.is_down:
             raise Cut("down")
         if self.delay_s:
@@ -81,6 +84,8 @@ class Faults(Rules):
         return answer.status != 410 or not request.is_watch_list
 
     async def after(self, request, answer):
+        self.requests.append((request.begun, time.monotonic(),
+                              f"{request.method} {request.target[:160]}: {answer.status}"))
         if request.is_write and answer.status < 300:
             if self.lose and self.lose(request):
                 self.counts["lost"] += 1
@@ -103,6 +108,7 @@ class Faults(Rules):
     def opened(self, stream):
         self.streams.add(stream)
         self.counts[f"watch {stream.plural}"] += 1
+        self.requests.append((stream.request.begun, time.monotonic(), f"watch {stream.plural}"))
         if stream.is_initial:
             self.counts[f"list {stream.plural}"] += 1
             self.history.begin(stream.plural)
