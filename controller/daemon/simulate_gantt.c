@@ -151,6 +151,7 @@ void gantt_head(const struct gantt *gantt, struct str title, int64_t height)
           ".name{text-anchor:end;font-weight:600}\n"
           ".note{fill:#666;font-size:11px}\n"
           ".small{fill:#666;font-size:10px;text-anchor:end}\n"
+          ".on{fill:#fff;font-size:8.5px}\n"
           ".asked{fill:none;stroke:#888;stroke-dasharray:3 2}\n"
           "</style>\n<defs><pattern id=\"cut\" width=\"6\" height=\"6\" "
           "patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
@@ -162,14 +163,24 @@ void gantt_head(const struct gantt *gantt, struct str title, int64_t height)
     fputs("</text>\n", out);
 }
 
+/* How gantt_time() writes the ticks. */
+static const char *axis_unit(int64_t lasts_ms)
+{
+    int64_t step_ms = tick_step_ms(lasts_ms);
+    if (lasts_ms >= 86400000) {
+        return step_ms >= 86400000 ? "days" : "days, hours:minutes";
+    }
+    return step_ms < 1000 ? "seconds" : step_ms < 60000 ? "h:min:s" : "hours:minutes";
+}
+
 void gantt_figures(const struct gantt *gantt)
 {
     int64_t milli = summary_milli(gantt->summary->all.worked, gantt->summary->there);
     fprintf(gantt->out,
             "<text class=\"note\" x=\"%d\" y=\"44\">%lld jobs on %lld devices, %lld.%lld %% "
-            "used</text>\n",
+            "used; time from the start, in %s</text>\n",
             LEFT, (long long)gantt->summary->all.jobs, (long long)gantt->summary->devices,
-            (long long)(milli / 10), (long long)(milli % 10));
+            (long long)(milli / 10), (long long)(milli % 10), axis_unit(gantt->lasts_ms));
 }
 
 void gantt_band(const struct gantt *gantt, uint32_t queue, int64_t y, int64_t height,

@@ -6,6 +6,8 @@
 
 #define LANE_HEIGHT 14
 #define BAR_HEIGHT  10
+#define NAMED_MAX   100 /* jobs; of more, a name is only told by the tooltip */
+#define LETTER      55  /* tenths, of a name on a bar */
 
 static void print_legend(const struct gantt *gantt)
 {
@@ -72,6 +74,31 @@ static void print_bar(const struct gantt *gantt, const char *fill, int64_t y,
     fprintf(gantt->out, "\" fill=\"%s\"/>\n", fill);
 }
 
+/* On the longest bar whose work was of use, if there is room for all of it. */
+static void print_name_on_bar(const struct gantt *gantt, uint32_t index, int64_t y)
+{
+    const struct history *history = gantt->summary->history;
+    struct str name = history->workload->gangs[index].name;
+    int64_t best_x = 0;
+    int64_t best_width = 0;
+    for (uint32_t i = history->jobs[index].first; i != HISTORY_NONE; i = history->spans[i].next) {
+        const struct history_span *span = &history->spans[i];
+        bool is_cut = span->end != SPAN_FINISHED && span->end != SPAN_OPEN;
+        int64_t x = gantt_x_tenths(gantt, span->start_ms);
+        int64_t width = is_cut ? 0 : gantt_x_tenths(gantt, span->end_ms) - x;
+        best_x = width > best_width ? x : best_x;
+        best_width = width > best_width ? width : best_width;
+    }
+    if (gantt->summary->all.jobs > NAMED_MAX || best_width < 120 + (int64_t)name.len * LETTER) {
+        return;
+    }
+    fputs("<text class=\"on\" x=\"", gantt->out);
+    gantt_number(gantt->out, best_x + 50);
+    fprintf(gantt->out, "\" y=\"%lld\">", (long long)(y + 8));
+    gantt_text(gantt->out, name, 100);
+    fputs("</text>\n", gantt->out);
+}
+
 static void print_gang(const struct gantt *gantt, uint32_t index, int64_t y)
 {
     const struct history *history = gantt->summary->history;
@@ -97,6 +124,7 @@ static void print_gang(const struct gantt *gantt, uint32_t index, int64_t y)
         (job->last == HISTORY_NONE || history->spans[job->last].end != SPAN_OPEN)) {
         print_wait(gantt, queue, y, since_ms, gantt_until_ms(gantt, job));
     }
+    print_name_on_bar(gantt, index, y);
     fputs("</g>\n", gantt->out);
 }
 

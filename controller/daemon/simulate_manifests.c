@@ -268,6 +268,14 @@ static int play_half(const struct simulation *simulation, struct half *half, str
     return status;
 }
 
+static void print_more(const struct simulation *simulation)
+{
+    print_ink(stdout, INK_DIM);
+    fprintf(stdout, "\n  More of it (waits, slowdown, utilisation, fairness): -o json, -o csv%s\n",
+            simulation->bulk.svg_path == NULL ? ", --svg FILE" : "");
+    print_ink(stdout, INK_PLAIN);
+}
+
 /* Of the last half: with Tallyman, unless only plain Kubernetes was asked for. */
 static int show_record(const struct simulation *simulation, const struct record *record,
                        struct arena *arena)
@@ -320,6 +328,7 @@ int simulate_manifests(struct simulation *simulation, struct arena *arena)
     if (status == 0 && is_text) {
         table_print(stdout, halves, count);
         waiting_print(stdout, &halves[count - 1].early);
+        print_more(simulation);
     }
     if (status == 0) {
         status = show_record(simulation, records[count - 1], arena);

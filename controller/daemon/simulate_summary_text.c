@@ -58,7 +58,8 @@ static void print_makespan(FILE *out, const struct summary *summary)
     static const char *const kinds[] = {[BOUND_WORK] = "all work on all devices",
                                         [BOUND_LONGEST] = "one job's submission and run time",
                                         [BOUND_AFTER_RELEASE] =
-                                            "what comes after a moment, on all devices"};
+                                            "all work that comes from some moment on, on all "
+                                            "devices"};
     char span[TIME_TEXT_BYTES];
     char bound[TIME_TEXT_BYTES];
     char ratio[TIME_TEXT_BYTES];
@@ -113,8 +114,9 @@ static void print_fairness(FILE *out, const struct summary *summary)
 static void print_group_heads(FILE *out, const char *what)
 {
     print_ink(out, INK_BOLD);
-    fprintf(out, "\n  %-*s %8s %8s %7s %7s %7s %7s %8s %8s %8s %7s\n", NAME_COLUMNS, what, "jobs",
-            "done", "wait", "p50", "p90", "max", "slowdown", "p90", "max", "stopped");
+    fprintf(out, "\n  %-*s %8s %8s %-31s  %s\n", NAME_COLUMNS, "", "", "", "   wait", "slowdown");
+    fprintf(out, "  %-*s %8s %8s %7s %7s %7s %7s %8s %8s %8s %7s\n", NAME_COLUMNS, what, "jobs",
+            "done", "mean", "p50", "p90", "max", "mean", "p90", "max", "stopped");
     print_ink(out, INK_PLAIN);
 }
 
@@ -133,6 +135,17 @@ static void print_group(FILE *out, const struct summary_group *group)
             has_any ? format_milli(group->slowdown_milli.p90, millis[1]) : "-",
             has_any ? format_milli(group->slowdown_milli.max, millis[2]) : "-",
             (long long)group->stops);
+}
+
+static void print_legend(FILE *out)
+{
+    print_ink(out, INK_DIM);
+    fputs("\n  wait: from submission to the end, but for the work; slowdown: the time from "
+          "submission "
+          "to the end\n  over the work's, which counts as 10 s at least; stopped: as a whole, by "
+          "preemption or loss\n",
+          out);
+    print_ink(out, INK_PLAIN);
 }
 
 static void print_groups(FILE *out, const char *what, const struct summary_group *groups,
@@ -174,7 +187,7 @@ static void print_reasons(FILE *out, const struct summary *summary)
         return;
     }
     print_ink(out, INK_BOLD);
-    fputs("\n  what the waiting was made of\n", out);
+    fputs("\n  what the waiting was made of, all jobs together\n", out);
     print_ink(out, INK_PLAIN);
     int reason;
     for (int i = 0; i < REASONS_SHOWN && (reason = next_reason(&summary->all, is_shown)) >= 0;
@@ -239,6 +252,7 @@ void summary_print(FILE *out, const struct summary *summary)
     print_groups(out, "queue", summary->queues, workload->queue_count);
     print_group(out, all);
     print_groups(out, "class", summary->classes, workload->class_count);
+    print_legend(out);
     print_reasons(out, summary);
     if (summary->history->is_stuck) {
         print_stuck(out, summary->history, summary->unfinished);

@@ -89,7 +89,7 @@ def the_gang_s_device_is_held_until_its_job_goes(bench):
                  job("all", all_three, after="1m"))
     assert when(gone, "crew", "finished") == ["00:05:03"], gone
     assert when(gone, "crew", "deleted") == when(gone, "all", "admitted on") == ["00:06:03"], gone
-    assert "2 of 2" in gone.splitlines()[-1], gone
+    assert "  2 of 2         0.0 device-h" in gone, gone
 
 
 @case
