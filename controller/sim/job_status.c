@@ -173,8 +173,9 @@ bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_
             text = arena_format(&sim->scratch, "Failed: " STR_FMT, STR_ARG(why->reason));
         }
         sim_tell(sim, SIM_JOB_FINISHED, job, NULL, STR_NONE, text);
-        if (object->spec.ttl_seconds_after_finished.is_set) {
-            int64_t ttl_ms = sat_mul(object->spec.ttl_seconds_after_finished.value, 1000);
+        const struct opt_int *ttl = &object_job(job)->spec.ttl_seconds_after_finished;
+        if (ttl->is_set) {
+            int64_t ttl_ms = sat_mul(ttl->value, 1000);
             (void)agenda_add(sim, sat_add(sim->now_ms, ttl_ms), delete_finished, job->uid);
         }
     } else {
