@@ -2,6 +2,8 @@
 #include "incident.h"
 
 #include "ask.h"
+#include "claim.h"
+#include "ledger.h"
 
 #include "tallyman/base/limits.h"
 
@@ -21,13 +23,25 @@ static int64_t count_sharers(const struct fit_wants *wants, const struct claim_s
     return sharers;
 }
 
+/* Whether a gang that stays is about to get the claim's devices: not the one that is judged, whose
+ * room is reserved with the claim, nor one that is to stop. */
+static bool is_awaited(const struct core *core, struct str key)
+{
+    const struct claim_hold *hold =
+        ledger_claim_payer(core, key) == NULL ? NULL : ledger_claim_holders(core, key);
+    while (hold != NULL && hold->gang->is_out) {
+        hold = hold->next_holder;
+    }
+    return hold != NULL;
+}
+
 bool fit_waits_for_claim(struct core *core, const struct fit_wants *wants, uint32_t w,
                          struct fit_result *result)
 {
     const struct pod_set *set = wants->items[w].demand.set;
     for (uint32_t i = 0; i < set->claim_count; i++) {
         const struct claim_state *claim = set->claims[i].claim;
-        if (!claim_is_allocated(claim) && ledger_claim_payer(core, claim->key) != NULL) {
+        if (!claim_is_allocated(claim) && is_awaited(core, claim->key)) {
             result->is_promised = true;
             result->claim_trouble = arena_format(
                 &core->scratch,

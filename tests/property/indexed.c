@@ -286,6 +286,8 @@ enum {
     OP_EDIT_FLAVOR,
     OP_EDIT_QUEUE,
     OP_EDIT_DEVICES,
+    OP_EDIT_JOB,
+    OP_EDIT_JOB_TOO,
     OP_EDITS_COUNT
 };
 
@@ -297,7 +299,7 @@ static void edit(struct scenario *s, const struct op *op)
                                         "cpu=4",
                                         "cpu=6 label=kind:b taint=t:NoSchedule",
                                         "cpu=4 label=kind:a cordoned=true"};
-    static const char *const flavors[][2] = {{"", "toleration=t"},
+    static const char *const flavors[][2] = {{"level=kind", "level=kind toleration=t"},
                                              {"label=kind:a", "label=kind:a toleration=t"}};
     static const char *const specs[] = {
         "flavor=f cpu=7 gpu.example.com=3 within=LowerPriority cohort=lab",
@@ -306,7 +308,15 @@ static void edit(struct scenario *s, const struct op *op)
         "flavor=g cpu=7 group=new flavor=f gpu.example.com=3",
         "flavor=g cpu=6 gpu.example.com=3 strategy=StrictFIFO"};
     static const char *const devices[] = {"", "g0", "g0 g1", "g0 g1 g2"};
+    static const char *const jobs[] = {"pods=3 cpu=1 required=kind",
+                                       "pods=2 cpu=1 required=kind priority=high",
+                                       "pods=4 cpu=1 preferred=kind partial=true min=2",
+                                       "pods=2 cpu=2 toleration=t priority=high",
+                                       "pods=2 cpu=1 template=one required=kind priority=high",
+                                       "pods=1 cpu=2 claim=shared priority=high"};
+    char job[16];
     char node[16];
+    (void)snprintf(job, sizeof(job), "j%d", op->a % WORLD_JOBS);
     (void)snprintf(node, sizeof(node), "n%d", op->a % 4);
     switch ((int)op->kind) {
     case OP_EDIT_FLAVOR:
@@ -317,6 +327,12 @@ static void edit(struct scenario *s, const struct op *op)
         break;
     case OP_EDIT_DEVICES:
         given_devices(s, node, devices[op->b % ARRAY_COUNT(devices)]);
+        break;
+    case OP_EDIT_JOB:
+    case OP_EDIT_JOB_TOO:
+        if (!scenario_has(s, KIND_JOB, job)) {
+            given_job(s, job, op->b % 2 == 0 ? "q" : "strict", jobs[op->b / 2 % ARRAY_COUNT(jobs)]);
+        }
         break;
     default:
         given_node(s, node, nodes[op->b % ARRAY_COUNT(nodes)]);
@@ -332,7 +348,7 @@ static struct scenario *run_edits(const struct op *ops, uint32_t count, uint64_t
     world_given(s);
     const struct op first = {.kind = OP_EDIT_QUEUE, .a = 0, .b = (uint8_t)(seed % 5)};
     const struct op second = {.kind = OP_EDIT_QUEUE, .a = 1, .b = (uint8_t)(seed / 5 % 5)};
-    given_flavor(s, "f", "");
+    given_flavor(s, "f", "level=kind");
     given_flavor(s, "g", "label=kind:a");
     edit(s, &first);
     edit(s, &second);
@@ -357,11 +373,11 @@ static void edits_wake_as_plainly(const struct op *ops, uint32_t count, uint64_t
 
 static bool check_edits(void)
 {
-    static const char *names[OP_EDITS_COUNT] = {[OP_EDIT_NODE] = "edit-node",
-                                                [OP_EDIT_NODE_TOO] = "edit-node",
-                                                [OP_EDIT_FLAVOR] = "edit-flavor",
-                                                [OP_EDIT_QUEUE] = "edit-queue",
-                                                [OP_EDIT_DEVICES] = "edit-devices"};
+    static const char *names[OP_EDITS_COUNT] = {
+        [OP_EDIT_NODE] = "edit-node",       [OP_EDIT_NODE_TOO] = "edit-node",
+        [OP_EDIT_FLAVOR] = "edit-flavor",   [OP_EDIT_QUEUE] = "edit-queue",
+        [OP_EDIT_DEVICES] = "edit-devices", [OP_EDIT_JOB] = "edit-job",
+        [OP_EDIT_JOB_TOO] = "edit-job"};
     for (int i = 0; i < OP_COUNT; i++) {
         names[i] = world_op_names[i];
     }

@@ -66,12 +66,42 @@ static void device_of_the_second_that_another_pod_uses_too(void **state)
     expect_nobody_stopped_in_vain(*state, "second-0-one");
 }
 
+/* Its claim has no devices yet, and is held for it with the room: it starts as soon as that is
+ * there. One that shares the claim waits until its devices are known. */
+static void named_claim_of_whom_room_is_made_for(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_claim(s, "c", CLASS, 1);
+    given_queue(s, "q", "cpu=4 " CLASS "=4 within=LowerPriority");
+    given_node(s, "n1", "cpu=16");
+    given_devices(s, "n1", "g0 g1");
+    given_job(s, "low", "q", "pods=4 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "low", "n1 n1 n1 n1");
+    at(s, 1000);
+    given_job(s, "high", "q", "pods=1 cpu=2 claim=c priority=high created=1000");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    given_job(s, "sharer", "q", "pods=1 cpu=1 claim=c priority=high created=2000");
+    restart(s, WITHOUT_ADMISSIONS);
+    gang_stops(s, "low");
+    expect_state(s, "high", "Admitted");
+    expect_state(s, "sharer", "Pending ReservedForOther");
+    expect_message(s, "sharer", "is being allocated for another gang that shares it");
+    gang_starts(s, "high", "n1");
+    claim_allocated(s, "c", "n1/g0");
+    expect_state(s, "sharer", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(what_both_leave_is_enough),
         scenario_test(device_of_the_first_that_another_pod_uses_too),
         scenario_test(device_of_the_second_that_another_pod_uses_too),
+        scenario_test(named_claim_of_whom_room_is_made_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
