@@ -371,6 +371,26 @@ static void edits_wake_as_plainly(const struct op *ops, uint32_t count, uint64_t
     scenario_free(plain);
 }
 
+/* Whoever could start, or be stopped for another, has been told so when it came about: a controller
+ * that starts anew and looks at everything finds nothing of that kind to do. */
+static void restart_finds_nothing_to_do(const struct op *ops, uint32_t count, uint64_t seed)
+{
+    world_deletes_cleanly(true);
+    struct scenario *s = run_edits(ops, count, seed, &indexed_at_once);
+    scenario_start(s);
+    at(s, scenario_now_ms(s) + 1);
+    size_t before = strlen(trace_text(s));
+    restart(s, WITH_ADMISSIONS);
+    const char *after = trace_text(s) + before;
+    if (strstr(after, ": admit ") != NULL || strstr(after, ": suspend, P") != NULL ||
+        strstr(after, ": suspend, R") != NULL) {
+        (void)fprintf(stderr, "after a restart:\n%s", after);
+        fail();
+    }
+    scenario_free(s);
+    world_deletes_cleanly(false);
+}
+
 static bool check_edits(void)
 {
     static const char *names[OP_EDITS_COUNT] = {
@@ -387,7 +407,10 @@ static bool check_edits(void)
                                    .kinds = OP_EDITS_COUNT,
                                    .kind_names = names,
                                    .run = edits_wake_as_plainly};
-    return property_check(&edits) != 0;
+    struct property restarts = edits;
+    restarts.name = "nothing is left for a restart to find";
+    restarts.run = restart_finds_nothing_to_do;
+    return property_check(&edits) + property_check(&restarts) != 0;
 }
 
 int main(void)
