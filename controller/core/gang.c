@@ -306,7 +306,9 @@ void gang_reprioritize(struct core *core, struct gang *gang)
     bool was_queued = gang->is_in_queue;
     gang_dequeue(core, gang);
     preempt_forget_holder(core, gang);
-    core->has_freed = core->has_freed || (gang->reservation != NULL && priority < gang->priority);
+    bool may_stop_sooner = gang->reservation != NULL && priority < gang->priority;
+    core->has_freed = core->has_freed || may_stop_sooner;
+    core->has_let_go = core->has_let_go || may_stop_sooner;
     gang->priority = priority;
     preempt_note_holder(core, gang);
     if (was_queued) {

@@ -170,6 +170,7 @@ static bool is_account_edited(const struct core *core, const struct shape *shape
 void quota_wake_edited(struct core *core)
 {
     core->has_freed = core->has_freed || core->has_freed_quota; /* by the trees as they were */
+    core->has_let_go = true; /* who holds the room that others wait for may be stopped now */
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         wake_in_queue(core, queue);

@@ -398,6 +398,26 @@ static void what_begins_to_stop_and_is_all_taken_wakes_nobody(void **state)
     check_i64(counts_take(s).gangs_visited, 1);
 }
 
+/* All that is free is promised to `borrows`, which is no reason to stop anybody; that it borrows
+ * it, since its queue's quota was cut, is. */
+static void room_promised_to_whom_has_begun_to_borrow(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=4");
+    given_node(s, "n2", "cpu=4");
+    given_node(s, "n3", "cpu=3");
+    given_queue(s, "mine", "cpu=8 cohort=lab reclaim=Any");
+    given_queue(s, "theirs", "cpu=6 cohort=lab");
+    given_job(s, "borrows", "theirs", "pods=4 cpu=1 priority=mid created=0");
+    given_job(s, "other", "theirs", "pods=2 cpu=1 priority=mid created=1");
+    scenario_start(s);
+    given_job(s, "waits", "mine", "pods=2 cpu=2 priority=mid created=1000");
+    expect_state(s, "waits", "Pending ReservedForOther");
+    quota_becomes(s, "theirs", "cpu=1 cohort=lab");
+    expect_state(s, "waits", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +439,7 @@ int main(void)
         scenario_test(what_begins_to_stop_leaves_enough_beside_another),
         scenario_test(what_begins_to_stop_and_is_all_taken_wakes_nobody),
         scenario_test(room_promised_to_others_is_waited_for_until_it_is_too_little),
+        scenario_test(room_promised_to_whom_has_begun_to_borrow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
