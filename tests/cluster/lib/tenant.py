@@ -20,6 +20,7 @@ REST_WRITES_MAX = 1            # of one object while it rests: three a minute
 # Of one object over the whole attack, where nobody edits it. Without policies a Job is created running: it is
 # stopped and queued by three writes (see suite/writes.py), and told again as others come and go.
 WRITES_MAX = 8
+PLACE_S = 9.0                  # what comes so long after the last is its place, told every ten seconds at most
 UNDOING_MAX = 3                # more for each edit: it is undone, and the Admission and an Event say so
 CPU_SHARE_MAX = 0.25           # while the attack goes on; this is a fiftieth of what a loop would use
 REST_CPU_SHARE_MAX = 0.05
@@ -207,26 +208,38 @@ class Attack:
             assert SECRET not in text, f"{name}: {text}"
 
     def _write_times(self, since):
-        """{Job: when the controller wrote of it}; a conflict wrote nothing."""
+        """{Job: [(when, what) the controller wrote of it]}; a conflict wrote nothing."""
         found = collections.defaultdict(list)
         for event in self.cluster.audit_events(CONTROLLER_USER, writes_only=True, since=since):
             target = event["objectRef"]
             if event["responseStatus"]["code"] < 400 and target.get("namespace") == self.namespace:
                 name = target.get("name", "").rpartition(".")[0] \
                     if target["resource"] == "events" else target.get("name", "")
-                found[name].append(datetime.datetime.fromisoformat(
-                    event["requestReceivedTimestamp"].replace("Z", "+00:00")).timestamp())
+                at = datetime.datetime.fromisoformat(
+                    event["requestReceivedTimestamp"].replace("Z", "+00:00")).timestamp()
+                found[name].append((at, f"{event['verb']} {target['resource']}"))
         return found
+
+    def _told_writes(self, name):
+        times = sorted(self._write_times(self.since)[name])
+        return ", ".join(f"{at - times[0][0]:.1f} s {what}" for at, what in times)
 
     def _writes(self, since):
         return {name: len(times) for name, times in self._write_times(since).items()}
+
+    def _prompt_writes(self):
+        """{Job: what was written of it less than PLACE_S after the write before, and the first}."""
+        found = {}
+        for name, writes in self._write_times(self.since).items():
+            times = sorted(at for at, _ in writes)
+            found[name] = 1 + sum(at - before < PLACE_S for before, at in zip(times, times[1:]))
+        return found
 
     def _busiest_minute(self):
         """(most writes of one Job that nobody edits in any 60 seconds, its name)."""
         found = (0, "-")
         for name, times in self._write_times(self.since).items():
-            times.sort()
-            most = max(sum(at <= other < at + 60 for other in times) for at in times)
+            most = max(sum(at <= other < at + 60 for other, _ in times) for at, _ in times)
             found = max(found, (most, name)) if name not in self.edits else found
         return found
 
@@ -249,7 +262,7 @@ class Attack:
         self.check_honest()
         spent = time.monotonic() - self.began
         share = (self.controller.cpu_seconds() - self.cpu_before) / spent
-        total = self._writes(self.since)
+        total = self._prompt_writes()
         time.sleep(2)
         rest, cpu = self.cluster.audit_position(), self.controller.cpu_seconds()
         time.sleep(REST_S)
@@ -262,11 +275,12 @@ class Attack:
         worst = max(unedited.items(), key=lambda item: item[1], default=("-", 0))
         self.context.note(f"{self.count} cases, {self.refused} refused; CPU {share:.1%} under attack, "
                           f"{rest_share:.1%} at rest; {memory >> 20} MiB; most writes where nobody edits: {worst}, "
-                          f"in one minute: {self._busiest_minute()}")
+                          f"in one minute with its place: {self._busiest_minute()}")
         assert not {name: count for name, count in resting.items() if count > REST_WRITES_MAX}, resting
         for name, count in total.items():
             bound = WRITES_MAX + UNDOING_MAX * self.edits.get(name, 0)
-            assert count <= bound, f"{name}: {count} writes for {self.edits.get(name, 0)} edits"
+            assert count <= bound, (f"{name}: {count} writes for {self.edits.get(name, 0)} edits: "
+                                    f"{self._told_writes(name)}")
         assert share < CPU_SHARE_MAX and rest_share < REST_CPU_SHARE_MAX, (share, rest_share)
         assert memory < RSS_MAX, memory
         assert self.controller.is_alive(), self.controller.log_tail()

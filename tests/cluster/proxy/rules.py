@@ -53,6 +53,7 @@ class PlanRules(Rules):
         self._is_over = False
         self.suffix = f"-{view.namespace}"
         self.writes, self.fired = [], threading.Event()
+        self.slowest_lease_s = 0.0    # that the server took over a write of the Lease
         self.fired_at = None
         self._done = collections.Counter()
         self._history = History()
@@ -94,6 +95,8 @@ class PlanRules(Rules):
         if write is None:
             return answer
         write.status = answer.status
+        if write.is_lease:
+            self.slowest_lease_s = max(self.slowest_lease_s, time.monotonic() - write.at)
         if answer.status >= 300:
             return answer
         self._done[write.key] += 1

@@ -187,7 +187,7 @@ def _autoscaler_attack(context, has_policies):
         {"count": 2, "podTemplateRef": {"name": "x"}}]}
     tried = 0
     for attempt in ("1", "2", "0", "-1", "9223372036854775807", "9223372036854775808", "x"):
-        for name in (f"greedy-{attempt}", f"greedy-{owner['uid'][:8]}-{attempt}",
+        for name in (f"greedy-{attempt}", f"greedy-{owner['uid'][-8:]}-{attempt}",
                      f"{grows.wait_request('first')['metadata']['name']}"):
             body = {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest",
                     "metadata": {"name": name.lower(), "ownerReferences": [owner],
@@ -204,6 +204,7 @@ def _autoscaler_attack(context, has_policies):
         status, text = ask("PATCH", f"{jobs}/greedy", {"metadata": {"annotations": {ATTEMPT: attempt}}})
         assert status < 500 and (status >= 400) == has_policies, f"{attempt}: {status} {text[:500]}"
         tried += 1
+    time.sleep(2)
     since = cluster.audit_position()
     time.sleep(20)
     writes = _writes(grows, since)
@@ -211,8 +212,15 @@ def _autoscaler_attack(context, has_policies):
     assert max(writes.values(), default=0) <= 1, writes
     assert gangs.is_suspended("greedy") and gangs.used("grows", "cpu", "grown") == "4"
     assert grows.controller.is_alive(), grows.controller.log_tail()
-    # It gets its turn as ever, and so does who comes after it.
+    # It gets its turn as ever, by a request that the controller makes then, and so does who comes after it.
     gangs.delete("first")
+    gangs.wait_reason("greedy", "WaitingForCheck")
+    grows.provision(cluster.wait_for(
+        lambda: next((request for request in cluster.items(requests)
+                      if request["metadata"]["name"].startswith("greedy")
+                      and not request.get("status", {}).get("conditions")), None),
+        20, "a request of greedy's that nobody has answered"))
+    gangs.wait_ready("greedy", 2)
     gangs.delete("greedy")
     grows.job("honest")
     grows.provision(grows.wait_request("honest"))
