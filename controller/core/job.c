@@ -295,6 +295,7 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     }
     gang->is_suspended = job->spec.suspend.is_set && job->spec.suspend.value;
     gang->is_eviction_unwritten &= !gang->is_suspended;
+    gang->is_stop_unwritten &= !gang->is_suspended;
     gang->is_job_deleting = job->meta.deletion_timestamp.is_set;
     gang->is_hold_wanted = str_eq_c(job_annotation(job, ANNOTATION_HOLD), "true");
     gang->is_paused = job->spec.parallelism.is_set && job->spec.parallelism.value <= 0;

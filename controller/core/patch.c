@@ -239,8 +239,11 @@ void patch_suspend(struct core *core, struct gang *gang, const char *cause, stru
         gang_set_state(core, gang, GANG_SUSPENDING, cause);
         gang_mark_unbound(core, gang);
     }
+    if (!gang->is_stop_unwritten || !str_eq(gang->run->stop_why, why)) { /* else it has been told */
+        note_event(core, gang, true, cause, "Suspend", why);
+    }
+    gang->is_stop_unwritten = true;
     keep_cause(gang, cause, why);
-    note_event(core, gang, true, cause, "Suspend", why);
 }
 
 static const char *cause_of(const struct gang *victim, const struct gang *gang)
@@ -430,6 +433,7 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
         GANG_PUT(gang, run, write_retry_ms, 0);
         if (gang->write_purpose == PATCH_SUSPEND) {
             gang->is_eviction_unwritten = false;
+            gang->is_stop_unwritten = false;
             gang_remember(core, gang); /* not before: what never came about isn't counted */
         }
         if (gang->write_purpose == PATCH_ADMIT) {

@@ -331,6 +331,7 @@ struct gang {
     bool is_start_unseen : 1;   /* it has pods, and nothing that was seen of its Job started them */
     bool is_stop_counted : 1;   /* since it has had stops_for */
     bool is_eviction_unwritten : 1; /* counted, and its suspension not yet on the Job */
+    bool is_stop_unwritten : 1;     /* told, and its suspension not yet on the Job */
     bool is_admission_seen : 1;
     bool is_admission_ownerless : 1; /* nobody else will collect it */
     bool is_admission_dirty : 1;

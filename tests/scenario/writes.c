@@ -217,6 +217,36 @@ static void refused_suspension_of_a_started_job_waits_its_time(void **state)
     assert_true(scenario_job(s, "a")->spec.suspend.value);
 }
 
+/* Who stops is told so once, however often somebody touches the Job before the write comes about.
+ */
+static void suspension_that_meets_conflicts_is_told_once(void **state)
+{
+    struct scenario *s = *state;
+    given_small_cluster(s);
+    given_job(s, "a", "q", "pods=1 cpu=1");
+    scenario_start(s);
+    gang_starts(s, "a", "n1");
+    writes_are_manual(s, true);
+    (void)counts_take(s);
+    job_resized(s, "a", 2, 2);
+    for (int i = 0; i < 3; i++) {
+        write_conflict(s, "a");
+        job_annotated(s, "a", "example.com/note", i % 2 == 0 ? "x" : "y");
+    }
+    assert_int_equal(counts_take(s).events, 1);
+    write_conflict(s, "a");
+    job_resized(s, "a", 3, 3); /* which is other news */
+    assert_int_equal(counts_take(s).events, 1);
+    write_ok(s, "a", true);
+    gang_stops(s, "a");
+    write_ok(s, "a", true); /* its template is put back */
+    write_ok(s, "a", true); /* and it starts again */
+    gang_starts(s, "a", "n1 n1 n1");
+    (void)counts_take(s);
+    job_resized(s, "a", 4, 4);
+    assert_int_equal(counts_take(s).events, 1);
+}
+
 /* A version that isn't a plain number is nobody's to read: the guard names it as it stands. */
 static void version_that_is_no_number_guards_the_write(void **state)
 {
@@ -323,6 +353,7 @@ int main(void)
         scenario_test(gone_answer_releases_what_was_held),
         scenario_test(refused_suspension_is_tried_again_and_counted_once),
         scenario_test(refused_suspension_of_a_started_job_waits_its_time),
+        scenario_test(suspension_that_meets_conflicts_is_told_once),
         scenario_test(version_that_is_no_number_guards_the_write),
         scenario_test(nothing_changed_nothing_asked),
         scenario_test(admission_takes_two_writes),
