@@ -407,11 +407,12 @@ void gang_review(struct core *core, struct gang *gang)
         return;
     }
     GANG_PUT(gang, run, conflict_until_ms, 0);
-    /* Somebody would have stopped it, but for our write that was on its way: preempt_wake(). */
-    if (gang->wakes_preemptors) {
+    /* Somebody would have stopped it, but it hadn't started, or our write was on its way:
+     * preempt_wake(). */
+    if (gang->wakes_preemptors && gang->state != GANG_RESERVED) {
         core->has_freed = true;
+        gang->wakes_preemptors = false;
     }
-    gang->wakes_preemptors = false;
     core->has_let_go = core->has_let_go || gang->wakes_promised;
     gang->wakes_promised = false;
     if (gang->is_job_finished) {

@@ -325,7 +325,7 @@ struct gang {
     bool is_unsettled : 1;      /* Reserved for what it wanted before; see preempt_settle() */
     bool has_victims : 1;       /* scratch of preempt_finish_ready() */
     bool has_failed_check : 1;  /* since it was reviewed last */
-    bool wakes_preemptors : 1;  /* one would have stopped it, but for our write on its way */
+    bool wakes_preemptors : 1;  /* one would have stopped it, but it can't be just yet */
     bool wakes_promised : 1;    /* let go, and not reviewed since; see preempt_wake() */
     bool is_record_refused : 1; /* there is one that Tallyman can't have written */
     bool is_start_unseen : 1;   /* it has pods, and nothing that was seen of its Job started them */

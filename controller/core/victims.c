@@ -136,23 +136,22 @@ static bool is_protected(const struct core *core, const struct gang *victim)
 
 /* -- candidates -------------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct gang *gang, const struct gang *victim,
-                      const struct quota_probe *needs)
+static bool is_wanted(struct core *core, const struct search *search, const struct gang *victim)
 {
-    if (victim->reservation->queue == gang->queue) {
-        return victims_may_within_queue(gang, victim);
+    if (victim->reservation->queue == search->gang->queue) {
+        return victims_may_within_queue(search->gang, victim);
     }
-    return victims_may_reclaim(gang, victim) && victims_is_lent_to(gang, victim, needs);
+    return victims_may_reclaim(search->gang, victim) && victims_is_lent(core, search, victim);
 }
 
 /* One that can't be stopped just yet leaves word to look again. */
-static bool is_candidate(const struct core *core, struct gang *gang, struct gang *victim,
-                         const struct quota_probe *needs)
+static bool is_candidate(struct core *core, const struct search *search, struct gang *victim)
 {
+    struct gang *gang = search->gang;
     bool is_up = victim->state == GANG_ADMITTED || victim->state == GANG_RUNNING ||
                  victim->room->check != NULL;
     if (!is_up || victim == gang || str_is_set(victim->stops_for) ||
-        !is_wanted(gang, victim, needs)) {
+        !is_wanted(core, search, victim)) {
         return false;
     }
     if (gang_is_busy(victim)) {
@@ -179,17 +178,21 @@ i128 victims_lost_work(const struct core *core, const struct gang *victim)
     return victim->room->check != NULL ? -1 : devices * run_ms;
 }
 
-static struct victims find_candidates(struct core *core, struct gang *gang,
-                                      const struct quota_probe *needs)
+static struct victims find_candidates(struct core *core, struct search *search)
 {
     struct victims list = {.count = 0};
     struct gang *victim;
+    if (search->gang->queue->node.parent != NULL) {
+        RB_FOREACH (victim, gang_holder_tree, &core->holders) {
+            victims_note_barred(core, search, victim);
+        }
+    }
     RB_FOREACH (victim, gang_holder_tree, &core->holders) {
-        if (is_candidate(core, gang, victim, needs)) {
+        if (is_candidate(core, search, victim)) {
             victims_append(core, &list, victim);
         }
     }
-    victims_sort(core, gang, &list);
+    victims_sort(core, search->gang, &list);
     return list;
 }
 
@@ -218,13 +221,13 @@ static bool is_own(const struct search *search, const struct gang *victim)
 }
 
 /* A gang of another queue only while that one still borrows without those that are out. */
-static bool still_allowed(const struct search *search, const struct gang *victim)
+static bool still_allowed(struct core *core, const struct search *search, const struct gang *victim)
 {
     if (is_own(search, victim)) {
         return true;
     }
     return !search->is_own_only && branch_level(search->gang, victim) >= search->from_level &&
-           victims_is_lent_to(search->gang, victim, search->needs);
+           victims_is_lent(core, search, victim);
 }
 
 static bool take_out_until_fit(struct core *core, struct search *search,
@@ -233,7 +236,7 @@ static bool take_out_until_fit(struct core *core, struct search *search,
 {
     for (uint32_t i = 0; i < candidates->count; i++) {
         struct gang *victim = candidates->items[i];
-        if (!still_allowed(search, victim)) {
+        if (!still_allowed(core, search, victim)) {
             continue;
         }
         if (!is_own(search, victim) && search->has_threshold &&
@@ -278,7 +281,7 @@ static bool rule_holds(struct core *core, const struct search *search,
         whatif_put_back(core, victims->items[i]);
     }
     for (uint32_t i = 0; i < victims->count; i++) {
-        is_allowed = is_allowed && still_allowed(search, victims->items[i]);
+        is_allowed = is_allowed && still_allowed(core, search, victims->items[i]);
         whatif_take_out(core, victims->items[i]);
     }
     return is_allowed;
@@ -412,12 +415,12 @@ bool victims_search(struct core *core, struct gang *gang, uint32_t combination,
     if (!evaluate_ask(core, gang->shape, combination, &ask, &needs)) {
         return false;
     }
-    struct victims candidates = find_candidates(core, gang, &needs);
     struct search search = {.gang = gang,
                             .combination = combination,
                             .needs = &needs,
                             .ask = &ask,
                             .level_max = LEVEL_ANY};
+    struct victims candidates = find_candidates(core, &search);
     if (candidates.count == 0) {
         return false;
     }

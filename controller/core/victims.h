@@ -11,7 +11,8 @@ struct search {
     uint32_t level_max;              /* how far up the gang may borrow with these victims */
     uint32_t from_level; /* of other queues only those whose branch meets the gang's so far up */
     bool is_own_only;
-    bool has_threshold; /* borrowWithinCohort: borrowing only at the cost of such priorities */
+    struct victims barred; /* of other queues: would be stopped, but can't be just yet */
+    bool has_threshold;    /* borrowWithinCohort: borrowing only at the cost of such priorities */
     int64_t threshold;
 };
 
@@ -25,6 +26,17 @@ const struct quota_node *victims_branch_below(const struct quota_node *leaf,
  * than its own quota of something that the victim holds and the gang needs. */
 bool victims_is_lent_to(const struct gang *gang, const struct gang *victim,
                         const struct quota_probe *needs);
+
+/* victims_barred.c: notes the gang if it would be stopped, but can't be before it has started; it
+ * leaves word to look again then. */
+void victims_note_barred(struct core *core, struct search *search, struct gang *victim);
+/* Takes the quota out, or puts it back, of those noted that would be stopped before that one of
+ * their queue. Within a what-if. */
+void victims_set_barred(struct core *core, const struct search *search, const struct gang *victim,
+                        bool is_out);
+/* As victims_is_lent_to(), without them. */
+bool victims_is_lent(struct core *core, const struct search *search, const struct gang *victim);
+
 /* reclaimWithinCohort of the gang's queue. */
 bool victims_may_within_queue(const struct gang *gang, const struct gang *victim);
 bool victims_may_reclaim(const struct gang *gang, const struct gang *victim);

@@ -82,10 +82,20 @@ static void note_shares(struct fair *fair)
     }
 }
 
+/* Theirs, as it is now. */
+static int64_t their_share(const struct fair *fair, const struct quota_node *branch,
+                           const struct gang *victim)
+{
+    victims_set_barred(fair->core, fair->search, victim, true);
+    int64_t share = share_of(branch, NULL, NULL);
+    victims_set_barred(fair->core, fair->search, victim, false);
+    return share;
+}
+
 static bool allows_initial(const struct fair *fair, const struct gang *victim)
 {
     struct pair pair = branches_of(fair, victim);
-    return own_share(fair, pair.mine) < share_of(pair.theirs, NULL, NULL);
+    return own_share(fair, pair.mine) < their_share(fair, pair.theirs, victim);
 }
 
 /* Leaves the victim out if so. */
@@ -94,7 +104,7 @@ static bool take_out_if_final(const struct fair *fair, struct gang *victim)
     struct pair pair = branches_of(fair, victim);
     int64_t mine = own_share(fair, pair.mine);
     whatif_take_out(fair->core, victim);
-    if (mine != SHARE_INFINITE && mine <= share_of(pair.theirs, NULL, NULL)) {
+    if (mine != SHARE_INFINITE && mine <= their_share(fair, pair.theirs, victim)) {
         return true;
     }
     whatif_put_back(fair->core, victim);
@@ -170,7 +180,7 @@ static struct gang *take_by_final(struct fair *fair, struct target *target, uint
             whatif_take_out(fair->core, victim);
             return victim;
         }
-        if (!victims_is_lent_to(fair->search->gang, victim, fair->search->needs)) {
+        if (!victims_is_lent(fair->core, fair->search, victim)) {
             continue;
         }
         if (take_out_if_final(fair, victim)) {
@@ -211,8 +221,7 @@ static bool search_initial(struct fair *fair, struct victims *victims,
     while ((pick = pick_below(fair, root)).target != NULL) {
         struct gang *victim = pick.target->items[pick.target->next];
         pick.target->next = pick.target->count; /* one of each queue */
-        if (!victims_is_lent_to(fair->search->gang, victim, fair->search->needs) ||
-            !allows_initial(fair, victim)) {
+        if (!victims_is_lent(fair->core, fair->search, victim) || !allows_initial(fair, victim)) {
             continue;
         }
         whatif_take_out(fair->core, victim);
@@ -235,7 +244,7 @@ static bool takes_by_rule(const struct fair *fair, struct gang *victim)
         whatif_take_out(fair->core, victim);
         return true;
     }
-    bool is_lent = victims_is_lent_to(fair->search->gang, victim, fair->search->needs);
+    bool is_lent = victims_is_lent(fair->core, fair->search, victim);
     if (is_lent && take_out_if_final(fair, victim)) {
         return true;
     }

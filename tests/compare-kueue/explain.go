@@ -43,6 +43,8 @@ func explanations() []explanation {
 		{"all-that-it-asks", (*question).isWithinContestedOnly},
 		{"never-in-circles", (*question).goesInCircles},
 		{"own-branch", (*question).isWithinBranch},
+		{"own-run-on", (*question).countsOwnAsGone},
+		{"not-in-its-place", (*question).takesInItsPlace},
 	}
 }
 
@@ -177,9 +179,12 @@ func (q *question) asked(flavors []string) resources.FlavorResourceQuantities {
 // Kueue stops gangs in a queue that borrows nothing of what is short; when those can't be stopped,
 // it answers as Tallyman does.
 func (q *question) takesUnlent() bool {
-	if !q.driver.state.isFair {
-		return false
-	}
+	return q.driver.state.isFair && q.isProvedWithout(q.unlentOf)
+}
+
+// Whether Kueue answers as Tallyman does when those that are picked of the gangs that it would stop
+// can't be stopped, and those of the next answer, and so on.
+func (q *question) isProvedWithout(pick func(*entry) []*workload.Info) bool {
 	now := q.kueue
 	hidden := map[workload.Reference]*workload.Info{}
 	defer func() {
@@ -188,11 +193,11 @@ func (q *question) takesUnlent() bool {
 		}
 	}()
 	for {
-		unlent := q.unlentOf(now)
-		if len(unlent) == 0 {
+		picked := pick(now)
+		if len(picked) == 0 {
 			return false
 		}
-		for _, info := range unlent {
+		for _, info := range picked {
 			hidden[workload.Key(info.Obj)] = info
 			delete(q.snapshot.ClusterQueue(info.ClusterQueue).Workloads, workload.Key(info.Obj))
 		}
@@ -254,7 +259,8 @@ func branches(queue, other *schdcache.ClusterQueueSnapshot) []*schdcache.CohortS
 	return found
 }
 
-// With fair sharing Kueue stops a gang that by its own rules could stop the new one in turn.
+// With fair sharing Kueue stops a gang that by its own rules could stop the new one in turn, if it is
+// to run where it ran.
 func (q *question) goesInCircles() bool {
 	e := q.kueue
 	if !q.driver.state.isFair || e.answer().decision != "Preempt" {
@@ -264,12 +270,14 @@ func (q *question) goesInCircles() bool {
 		q.snapshot.RemoveWorkload(target.WorkloadInfo)
 		defer q.snapshot.AddWorkload(target.WorkloadInfo)
 	}
-	started := q.started()
+	started := q.running(e)
 	q.snapshot.AddWorkload(started)
 	defer q.snapshot.RemoveWorkload(started)
 	for _, target := range e.targets {
 		waiting := q.waitingAgain(target.WorkloadInfo)
+		restore := q.onHeldFlavors(target.WorkloadInfo)
 		found := q.driver.judge(q.snapshot, waiting).answer()
+		restore()
 		if slices.Contains(found.victims, started.Obj.Name) {
 			return true
 		}
@@ -277,15 +285,15 @@ func (q *question) goesInCircles() bool {
 	return false
 }
 
-// The gang, as it runs when Kueue has had its way.
-func (q *question) started() *workload.Info {
+// The gang, as it runs with what it has been given.
+func (q *question) running(e *entry) *workload.Info {
 	flavors := map[string]string{}
-	for name, flavor := range q.kueue.assignment.PodSets[0].Flavors {
+	for name, flavor := range e.assignment.PodSets[0].Flavors {
 		flavors[string(name)] = string(flavor.Name)
 	}
-	i := slices.IndexFunc(q.driver.state.waiting, func(g gang) bool { return g.name == q.info.Obj.Name })
+	i := slices.IndexFunc(q.driver.state.waiting, func(g gang) bool { return g.name == e.info.Obj.Name })
 	info := workload.NewInfo(kueueWorkload(q.driver.state, q.driver.state.waiting[i].startedAs(i, flavors), firstWaiting+i))
-	info.ClusterQueue = q.info.ClusterQueue
+	info.ClusterQueue = e.info.ClusterQueue
 	return info
 }
 

@@ -170,13 +170,17 @@ static bool may_borrow_from(const struct need *need, int v)
     return queue->borrows_within && priority < gang_of(need)->priority && is_within;
 }
 
-static enum claim claim_in_cohort(const struct need *need, int v, int top)
+static bool may_reclaim(const struct need *need, int v)
 {
     const struct model_state *state = need->books->state;
-    const struct model_queue *queue = &state->queues[gang_of(need)->queue];
-    int priority = state->gangs[v].priority;
-    bool is_lower = priority < gang_of(need)->priority;
-    if (queue->reclaim == RECLAIM_NEVER || (queue->reclaim == RECLAIM_LOWER && !is_lower)) {
+    enum reclaim reclaim = state->queues[gang_of(need)->queue].reclaim;
+    bool is_lower = state->gangs[v].priority < gang_of(need)->priority;
+    return reclaim == RECLAIM_ANY || (reclaim == RECLAIM_LOWER && is_lower);
+}
+
+static enum claim claim_in_cohort(const struct need *need, int v, int top)
+{
+    if (!may_reclaim(need, v)) {
         return CLAIM_NONE;
     }
     if (branch_height(need, top) >= height_with(need->books, need)) {
@@ -204,8 +208,7 @@ static enum claim claim_on(const struct need *need, int v)
                                                  : claim_in_cohort(need, v, top);
 }
 
-/* What another queue's gang holds is lent to it: all branches below the meeting point borrow. */
-bool stops_is_lent(const struct books *left, const struct need *need, int v)
+static bool is_lent_in(const struct books *left, const struct need *need, int v)
 {
     const struct model_state *state = left->state;
     int top = stops_top(need, v);
@@ -215,6 +218,26 @@ bool stops_is_lent(const struct books *left, const struct need *need, int v)
         }
     }
     return true;
+}
+
+struct books stops_without_barred(const struct books *left, const struct need *need, int v)
+{
+    const struct model_gang *gangs = left->state->gangs;
+    uint32_t barred = 0;
+    for (int b = 0; b < GANGS; b++) {
+        bool is_new = need->books->is_charged[b] && need->books->is_new[b];
+        if (is_new && gangs[b].queue == gangs[v].queue && gangs[b].priority <= gangs[v].priority &&
+            may_reclaim(need, b) && is_lent_in(need->books, need, b)) {
+            barred |= 1u << b;
+        }
+    }
+    return books_without(left, barred);
+}
+
+bool stops_is_lent(const struct books *left, const struct need *need, int v)
+{
+    struct books without = stops_without_barred(left, need, v);
+    return is_lent_in(&without, need, v);
 }
 
 static bool is_candidate(const struct need *need, bool is_fair, int v)

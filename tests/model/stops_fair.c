@@ -94,7 +94,8 @@ static bool is_own(const struct hunt *hunt, int v)
 static bool by_final(const struct hunt *hunt, const struct books *left, int v)
 {
     struct share mine = own_share(hunt, left, my_branch(hunt, v));
-    struct books after = books_without(left, 1u << v);
+    struct books in_turn = stops_without_barred(left, hunt->need, v);
+    struct books after = books_without(&in_turn, 1u << v);
     return !mine.is_last && share_compare(mine, share_at(&after, their_branch(hunt, v))) <= 0;
 }
 
@@ -102,7 +103,8 @@ static bool by_final(const struct hunt *hunt, const struct books *left, int v)
 static bool by_initial(const struct hunt *hunt, const struct books *left, int v)
 {
     struct share mine = own_share(hunt, left, my_branch(hunt, v));
-    return share_compare(mine, share_at(left, their_branch(hunt, v))) < 0;
+    struct books in_turn = stops_without_barred(left, hunt->need, v);
+    return share_compare(mine, share_at(&in_turn, their_branch(hunt, v))) < 0;
 }
 
 static bool fits(const struct hunt *hunt, uint32_t victims)
