@@ -23,7 +23,8 @@ import (
 	"sigs.k8s.io/kueue/pkg/util/expectations"
 )
 
-const settleLimit = 5 * time.Second
+// Never needed but where something is wrong; the machine may be busy with other things.
+const settleLimit = 5 * time.Minute
 
 // What Kueue's whole scheduler admits of the gangs that wait, when it has come to rest.
 func runKueue(s *state) (map[string]answer, error) {
