@@ -45,7 +45,6 @@ endif()
 
 if(TALLYMAN_COVERAGE)
     target_compile_definitions(tallyman_flags INTERFACE TALLYMAN_COVERAGE)
-    target_compile_options(tallyman_flags INTERFACE --coverage -O0)
     target_link_options(tallyman_flags INTERFACE --coverage)
 endif()
 
