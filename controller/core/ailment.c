@@ -255,7 +255,7 @@ static void take_status(struct core *core, const struct flavor_state *flavor)
         ailment->since_ms =
             kept->since.is_set ? not_to_come(core, kept->since.ms) : ailment->since_ms;
         ailment->well_ms = kept->well_since.is_set ? not_to_come(core, kept->well_since.ms) : 0;
-        ailment->is_reported = kept->reported.is_set && kept->reported.value;
+        ailment->is_reported = opt_is_true(kept->reported);
         ailment->flavor = str_own(flavor->name);
         ailment->gone_ms = core->now_ms; /* until its device is met */
         plan_tick(core, sat_add(core->now_ms, AILMENT_GONE_MS));

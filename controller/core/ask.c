@@ -140,7 +140,7 @@ static struct ask_option option_read(struct core *core, const struct device_clai
                                .object = exact,
                                .count = count,
                                .is_all = is_all,
-                               .is_admin = exact->admin_access.is_set && exact->admin_access.value,
+                               .is_admin = opt_is_true(exact->admin_access),
                                .constraints = constraints_of(claim, request->name, exact->name)};
 }
 

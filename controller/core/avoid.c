@@ -51,7 +51,7 @@ static void add_hosts(struct core *core, const struct pod_demand *demand, avoids
 {
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        if (node->object == NULL || !avoids(core, demand, node)) {
+        if (!avoids(core, demand, node)) {
             continue;
         }
         struct str host = string_map_get(&node->object->meta.labels, LABEL_HOSTNAME);

@@ -93,7 +93,7 @@ static void unuse_device(struct core *core, struct str key, const struct allocat
 
 bool allocation_is_use(const struct allocation_result *result)
 {
-    return !(result->admin_access.is_set && result->admin_access.value);
+    return !opt_is_true(result->admin_access);
 }
 
 struct str allocation_key(struct core *core, const struct allocation_result *result)

@@ -243,7 +243,7 @@ bool priority_of_class(const struct core *core, struct str class_name, int64_t *
     struct named_object *next;
     HASH_ITER (hh, core->named[KIND_PRIORITY_CLASS], entry, next) {
         const struct priority_class *candidate = entry->value;
-        bool is_default = candidate->global_default.is_set && candidate->global_default.value;
+        bool is_default = opt_is_true(candidate->global_default);
         if (is_default && (!is_found || candidate->value.value < *ret_priority)) {
             is_found = true;
             *ret_priority = candidate->value.value;

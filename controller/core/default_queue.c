@@ -76,7 +76,7 @@ bool default_queue_takes(struct core *core, const struct job *job)
         bystander_drop(core, known);
         return false;
     }
-    bool is_suspended = job->spec.suspend.is_set && job->spec.suspend.value;
+    bool is_suspended = opt_is_true(job->spec.suspend);
     bool is_new = core->is_ready && (known == NULL || known->is_new);
     bool is_placed = named_find(core, KIND_NAMESPACE, job->meta.namespace_name) != NULL;
     bool has_default = str_is_set(default_queue_of(core, job->meta.namespace_name));

@@ -136,8 +136,7 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     device->pool = pool;
     pool->has_binding_conditions =
         pool->has_binding_conditions || object->binding_conditions.count > 0;
-    device->is_shareable =
-        object->allow_multiple_allocations.is_set && object->allow_multiple_allocations.value;
+    device->is_shareable = opt_is_true(object->allow_multiple_allocations);
     if (device->is_shareable) {
         device->shares = mem_zalloc((object->capacity.count + 1) * sizeof(*device->shares));
     }

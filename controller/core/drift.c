@@ -10,8 +10,6 @@
  * told of it once; what is counted twice is nothing that others would have to write. */
 #include "internal.h"
 
-#define CLASSES_OF_A_POD_MAX 16
-
 /* Devices of one class. */
 struct class_count {
     struct str class_name;
@@ -19,7 +17,7 @@ struct class_count {
 };
 
 struct class_counts {
-    struct class_count items[CLASSES_OF_A_POD_MAX];
+    struct class_count *items; /* in the scratch arena */
     uint32_t count;
 };
 
@@ -28,9 +26,6 @@ static void count_class(struct class_counts *counts, struct str class_name)
     uint32_t at = 0;
     while (at < counts->count && !str_eq(counts->items[at].class_name, class_name)) {
         at++;
-    }
-    if (at == CLASSES_OF_A_POD_MAX) {
-        return;
     }
     if (at == counts->count) {
         counts->items[counts->count++] = (struct class_count){.class_name = class_name};
@@ -63,19 +58,25 @@ static struct str class_of(const struct resource_claim *claim, struct str reques
 /* 0: how many it takes is known only when it has them, or it takes none for itself. */
 static int64_t exact_count(const struct device_request_exact *exactly)
 {
-    bool is_admin = exactly->admin_access.is_set && exactly->admin_access.value;
+    bool is_admin = opt_is_true(exactly->admin_access);
     if (is_admin || str_eq_c(exactly->allocation_mode, "All")) {
         return 0;
     }
     return exactly->count.is_set ? exactly->count.value : 1;
 }
 
-static void count_claim(const struct resource_claim *claim, struct class_counts *counts)
+static void count_claim(struct core *core, const struct resource_claim *claim,
+                        struct class_counts *counts)
 {
     const struct allocation_result_list *results = &claim->status.allocation->devices.results;
+    struct class_count *before = counts->items;
+    counts->items =
+        ARENA_ARRAY(&core->scratch, struct class_count, counts->count + results->count + 1);
+    for (uint32_t i = 0; i < counts->count; i++) {
+        counts->items[i] = before[i];
+    }
     for (uint32_t i = 0; i < results->count; i++) {
-        bool is_admin =
-            results->items[i].admin_access.is_set && results->items[i].admin_access.value;
+        bool is_admin = opt_is_true(results->items[i].admin_access);
         struct str class_name = class_of(claim, results->items[i].request);
         if (!is_admin && !str_is_empty(class_name)) {
             count_class(counts, class_name);
@@ -171,7 +172,7 @@ static struct charge_list surplus_of(struct core *core, const struct gang *gang,
         if (claim != NULL && claim_is_allocated(claim) &&
             !holds_claim(gang->reservation, claim->key)) {
             has_extended = has_extended || is_by_scheduler(claim->object);
-            count_claim(claim->object, &counts);
+            count_claim(core, claim->object, &counts);
         }
     }
     surplus.items = ARENA_ARRAY(&core->scratch, struct charge, counts.count + 1);
@@ -337,7 +338,7 @@ void drift_claim(struct core *core, const struct claim_state *claim)
         return;
     }
     struct class_counts counts = {.count = 0};
-    count_claim(claim->object, &counts);
+    count_claim(core, claim->object, &counts);
     for (uint32_t i = 0; i < counts.count; i++) {
         struct gang *payer =
             ledger_raise_claim(core, claim->key, counts.items[i].class_name, counts.items[i].count);

@@ -342,7 +342,7 @@ bool fit_would_be_misled(struct core *core, const struct pod_demand *demand,
         return false;
     }
     RB_FOREACH (node, node_tree, &core->node_order) {
-        if (node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT &&
+        if (node_exclusion(core, demand, node) == EXCLUDED_COUNT &&
             extended_node_misleads(demand->set, node)) {
             avoidable += has_hostname(node) ? 1 : 0;
             bool is_trap = !has_hostname(node) || avoidable > AVOIDED_HOSTS_MAX;

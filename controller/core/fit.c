@@ -68,7 +68,7 @@ static int64_t place_by_nodes(struct core *core, const struct pod_demand *demand
         if (placed == want) {
             break;
         }
-        if (node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
+        if (node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
             continue;
         }
         if (demand_has_new_claims(demand) && !node_place_claims(core, demand, node)) {
@@ -166,7 +166,7 @@ static struct measured walk_resource(struct core *core, const struct pod_demand 
     struct measured measured = {.largest = -1};
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        if (node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
+        if (node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
             continue;
         }
         i128 room = node_room(core, node, resource);
@@ -220,7 +220,7 @@ static int64_t largest_on_a_node(struct core *core, const struct pod_demand *dem
     *ret_free = 0;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        if (node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
+        if (node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
             continue;
         }
         int64_t here = node_count_devices(core, profile, node);
@@ -243,11 +243,10 @@ static bool is_in_sight(struct core *core, const struct pod_demand *demand,
                         const struct device_state *device, struct sight *sight)
 {
     if (device->node != NULL) {
-        return device->node->object != NULL &&
-               node_exclusion(core, demand, device->node) == EXCLUDED_COUNT;
+        return node_exclusion(core, demand, device->node) == EXCLUDED_COUNT;
     }
     const struct opt_bool *each = &device->slice->spec.per_device_node_selection;
-    if (sight->slice == device->slice && !(each->is_set && each->value)) {
+    if (sight->slice == device->slice && !opt_is_true(*each)) {
         return sight->is_seen;
     }
     *sight = (struct sight){.slice = device->slice};
@@ -289,7 +288,7 @@ static struct measured walk_extended(struct core *core, const struct pod_demand 
     struct measured measured = {.largest = -1};
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        if (node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
+        if (node_exclusion(core, demand, node) != EXCLUDED_COUNT) {
             continue;
         }
         bool is_offered = node_offers(node, device->resource);

@@ -239,7 +239,8 @@ bool fit_claims_collide(struct core *core, const struct pod_demand *mine,
 
 /* -- fit_node.c: one node's part in it -------------------------------------------------------- */
 
-/* Why the node is out for such pods whatever is free on it; EXCLUDED_COUNT: it isn't. */
+/* Why the node is out for such pods whatever is free on it; EXCLUDED_COUNT: it isn't. A node that
+ * only pods or slices name, and that isn't there, is always out. */
 enum exclusion node_exclusion(const struct core *core, const struct pod_demand *demand,
                               const struct node_state *node);
 /* The taint of the node that such pods don't tolerate, or NULL; borrowed. */

@@ -177,7 +177,7 @@ static bool ask_breaks(struct core *core, const struct pod_demand *demand,
     struct breach breach;
     fit_plan_new(core);
     RB_FOREACH (node, node_tree, &core->node_order) {
-        bool is_out = node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT;
+        bool is_out = node_exclusion(core, demand, node) != EXCLUDED_COUNT;
         int64_t here = is_out ? 0 : node_plain_slots(core, demand, node, pods);
         if (here > 0 && node_breaks_ask(core, ask, node, here, &breach)) {
             tell_break(

@@ -194,7 +194,7 @@ bool demand_sees_one_node(struct core *core, const struct pod_demand *demand)
     uint32_t count = 0;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        bool is_seen = node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT;
+        bool is_seen = node_exclusion(core, demand, node) == EXCLUDED_COUNT;
         if (is_seen && ++count > 1) {
             return false;
         }

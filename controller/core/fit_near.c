@@ -31,7 +31,7 @@ static struct node_bits bits_of(struct core *core, const struct pod_demand *dema
     size_t index = 0;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        if (node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT) {
+        if (node_exclusion(core, demand, node) == EXCLUDED_COUNT) {
             reach.bits[index / 64] |= UINT64_C(1) << (index % 64);
         }
         index++;

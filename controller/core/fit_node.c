@@ -114,7 +114,7 @@ bool node_is_only_away(const struct pod_demand *demand, const struct node_state 
 bool node_is_only_sick(const struct pod_demand *demand, const struct node_state *node)
 {
     const struct opt_bool *cordoned = &node->object->spec.unschedulable;
-    return !(cordoned->is_set && cordoned->value) && node_is_only_away(demand, node);
+    return !opt_is_true(*cordoned) && node_is_only_away(demand, node);
 }
 
 void node_open_plan(struct core *core, struct node_state *node)
@@ -144,10 +144,9 @@ bool device_is_visible(const struct device_state *device, const struct node_stat
         return device->node == node;
     }
     const struct resource_slice_spec *spec = &device->slice->spec;
-    bool is_per_device =
-        spec->per_device_node_selection.is_set && spec->per_device_node_selection.value;
+    bool is_per_device = opt_is_true(spec->per_device_node_selection);
     const struct opt_bool *all = is_per_device ? &device->device->all_nodes : &spec->all_nodes;
-    if (all->is_set && all->value) {
+    if (opt_is_true(*all)) {
         return true;
     }
     const struct node_selector *selector =
@@ -186,7 +185,7 @@ struct device_walk device_walk_start(struct core *core, const struct node_state 
 static bool walk_sees(struct device_walk *walk, const struct device_state *device)
 {
     const struct opt_bool *each = &device->slice->spec.per_device_node_selection;
-    if (each->is_set && each->value) {
+    if (opt_is_true(*each)) {
         return device_is_visible(device, walk->node);
     }
     if (walk->slice != device->slice) {

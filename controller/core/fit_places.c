@@ -34,8 +34,7 @@ void fit_list_places(struct core *core, const struct pod_demand *demand, int64_t
     result->place_count = 0;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        bool is_in_question =
-            node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT;
+        bool is_in_question = node_exclusion(core, demand, node) == EXCLUDED_COUNT;
         if (is_in_question) {
             add_node(result, node_place(core, demand, node, count));
         }

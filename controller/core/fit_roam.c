@@ -55,7 +55,7 @@ static void list_sites(struct scene *scene)
     uint32_t capacity = 0;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        if (node->object == NULL || node_exclusion(core, scene->demand, node) != EXCLUDED_COUNT) {
+        if (node_exclusion(core, scene->demand, node) != EXCLUDED_COUNT) {
             continue;
         }
         scene->sites = arena_grow(&core->scratch, scene->sites, scene->site_count, &capacity,
@@ -79,7 +79,7 @@ static bool is_asked_for(const struct scene *scene, const struct device_state *d
 static bool is_of_group(const struct group *group, const struct device_state *device)
 {
     const struct opt_bool *each = &device->slice->spec.per_device_node_selection;
-    return group->first->slice == device->slice && !(each->is_set && each->value);
+    return group->first->slice == device->slice && !opt_is_true(*each);
 }
 
 static bool sees_equally(const struct group *a, const struct group *b, size_t words)
@@ -136,8 +136,7 @@ static void note_device(struct scene *scene, const struct device_state *device)
         scene->is_opaque || device->counter_count > 0 || device->is_shareable; /* not so many */
     if (device->node != NULL) {
         scene->has_own =
-            scene->has_own || (device->node->object != NULL &&
-                               node_exclusion(core, scene->demand, device->node) == EXCLUDED_COUNT);
+            scene->has_own || node_exclusion(core, scene->demand, device->node) == EXCLUDED_COUNT;
         return;
     }
     struct group *group = group_of(scene, device);

@@ -23,7 +23,7 @@ static bool share_a_node_of_a_domain(struct core *core, const struct pod_demand 
     struct node_indexes nodes = topology_nodes(core, is_of_b ? b->domain : a->domain);
     for (uint32_t i = 0; i < nodes.count; i++) {
         const struct node_state *node = core->node_index[nodes.items[i]];
-        if (node->object != NULL && node_exclusion(core, a, node) == EXCLUDED_COUNT &&
+        if (node_exclusion(core, a, node) == EXCLUDED_COUNT &&
             node_exclusion(core, b, node) == EXCLUDED_COUNT) {
             return true;
         }
@@ -47,7 +47,7 @@ static bool share_a_node(struct core *core, const struct pod_demand *a, const st
     }
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        if (node->object != NULL && node_exclusion(core, a, node) == EXCLUDED_COUNT &&
+        if (node_exclusion(core, a, node) == EXCLUDED_COUNT &&
             node_exclusion(core, b, node) == EXCLUDED_COUNT) {
             return true;
         }

@@ -293,7 +293,7 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     if (gang->order_ms < gang->created_ms) {
         gang->order_ms = gang->created_ms;
     }
-    gang->is_suspended = job->spec.suspend.is_set && job->spec.suspend.value;
+    gang->is_suspended = opt_is_true(job->spec.suspend);
     gang->is_eviction_unwritten &= !gang->is_suspended;
     gang->is_stop_unwritten &= !gang->is_suspended;
     gang->is_job_deleting = job->meta.deletion_timestamp.is_set;

@@ -118,7 +118,7 @@ static void node_read_readiness(struct core *core, struct node_state *node)
         }
     }
     const struct opt_bool *cordoned = &node->object->spec.unschedulable;
-    node->is_usable = is_ready && !(cordoned->is_set && cordoned->value);
+    node->is_usable = is_ready && !opt_is_true(*cordoned);
 }
 
 /* Of interest only where some flavor has a rule about it. */

@@ -138,13 +138,15 @@ void queue_check_finalizer(struct core *core, struct queue_state *queue)
     queue->is_finalizer_pending = true;
 }
 
-/* Its timeouts may be others now. */
+/* Its timeouts may be others now. Of one that is gone, those that only hold its quota for a check
+ * give it back. */
 static void queue_review_gangs(struct core *core, struct queue_state *queue)
 {
     struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
     while (gang != NULL) {
         struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
-        if (gang->reservation->queue == queue) {
+        bool is_concerned = queue->object != NULL || gang->room->check != NULL;
+        if (gang->reservation->queue == queue && is_concerned) {
             drift_gang(core, gang); /* it may list what it didn't */
             gang_review(core, gang);
         }
@@ -218,6 +220,7 @@ void queue_deleted(struct core *core, const struct queue *object)
     quota_node_read(core, &queue->node, NULL);
     booking_queue_changed(core, queue);
     wake_queue(core, queue, WAIT_ANY);
+    queue_review_gangs(core, queue);
     if (!takes_same) {
         gate_classes_changed(core, queue);
     }

@@ -30,8 +30,7 @@ static int64_t *room_now(struct core *core, const struct pod_demand *demand, int
     uint32_t index = 0;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        bool is_in_question =
-            node->object != NULL && node_exclusion(core, demand, node) == EXCLUDED_COUNT;
+        bool is_in_question = node_exclusion(core, demand, node) == EXCLUDED_COUNT;
         limits[index++] = is_in_question ? node_place(core, demand, node, pods) : 0;
     }
     return limits;
@@ -148,8 +147,7 @@ int64_t shadow_worst_cost(struct core *core, const struct crowd *mine, const str
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
         int64_t limit = other->limits[index++];
-        if (limit == 0 || node->object == NULL ||
-            node_exclusion(core, &mine->demand, node) != EXCLUDED_COUNT) {
+        if (limit == 0 || node_exclusion(core, &mine->demand, node) != EXCLUDED_COUNT) {
             continue;
         }
         int64_t count = limit < other->pods ? limit : other->pods;

@@ -13,6 +13,12 @@ struct pod_set;
 struct node_state;
 struct device_state;
 
+/* Absent is false. */
+static inline bool opt_is_true(struct opt_bool flag)
+{
+    return flag.is_set && flag.value;
+}
+
 /* -- nodes ------------------------------------------------------------------------------------ */
 
 /* A condition of a Node, as far as a health rule may ask for it. */

@@ -91,8 +91,7 @@ static void read_node(struct core *core, const struct topology_tree *tree,
 {
     struct node_state *node = core->node_index[index];
     if (has_object_changed) {
-        room->is_out[index] =
-            node->object == NULL || node_exclusion(core, demand, node) != EXCLUDED_COUNT;
+        room->is_out[index] = node_exclusion(core, demand, node) != EXCLUDED_COUNT;
     }
     bool is_out = room->is_out[index] || extended_is_refused(demand->set, node);
     int64_t free = is_out ? 0 : capped(places_on(core, demand, node, false));

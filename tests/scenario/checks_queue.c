@@ -1,10 +1,29 @@
-/* Admission checks while the queue that asks for them is edited, parameters that the
+/* Admission checks while the queue that asks for them is edited or goes, parameters that the
  * request carries on, and conditions that say nothing. */
 #include "support/check.h"
 #include "support/scenario.h"
 
 #define MINUTE_MS 60000
 #define CLASS     "check-capacity.autoscaling.x-k8s.io"
+
+/* Its gangs hold nothing any more, and the request is let go; with the queue back they ask anew. */
+static void a_queue_that_goes_takes_its_checks_along(void **state)
+{
+    struct scenario *s = *state;
+    given_queue(s, "q", "cpu=8 check=" CLASS);
+    given_queue(s, "other", "cpu=8");
+    given_job(s, "train", "q", "pods=4 cpu=2");
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    assert_non_null(request_of(s, "train"));
+    object_gone(s, KIND_QUEUE, "q");
+    expect_state(s, "train", "Pending QueueNotFound");
+    expect_used(s, "q", "cpu=0");
+    assert_null(request_of(s, "train"));
+    given_queue(s, "q", "cpu=8 check=" CLASS);
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    request_says_that(s, request_of(s, "train"), "Provisioned", "");
+    expect_state(s, "train", "Admitted");
+}
 
 /* Without a timeout nothing is promised about an end; a condition without a word is told as such,
  * and a reason is told where there is no message. */
@@ -78,6 +97,7 @@ static void a_request_that_is_being_made_for_a_queue_without_check_is_not_made(v
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        scenario_test(a_queue_that_goes_takes_its_checks_along),
         scenario_test(conditions_without_a_word_are_told_plainly),
         scenario_test(parameters_go_along_and_an_edit_of_the_class_asks_anew),
         scenario_test(a_request_that_is_being_made_for_a_queue_without_check_is_not_made),

@@ -1,6 +1,7 @@
 /* The ledger against claims of every make: results of alternatives, for admin access, of classes
  * that the queue doesn't ration or rations elsewhere, of requests that the claim doesn't have, and
  * claims that are made anew as something else. */
+#include <stdio.h>
 #include <string.h>
 
 #include "support/check.h"
@@ -81,6 +82,37 @@ static void results_count_for_the_class_they_were_asked_of(void **state)
     expect_used(s, "q", CLASS "=1 " OTHER "=1");
     job_finishes(s, "a");
     expect_used(s, "q", CLASS "=0 " OTHER "=0");
+}
+
+/* However many classes one claim has devices of, the one that is rationed is charged. */
+static void every_class_of_a_claim_is_counted(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_queue(s, "q", "cpu=4 " OTHER "=6 undeclared=Allow");
+    given_job(s, "a", "q", "pods=1 cpu=1 template=t");
+    gang_starts(s, "a", "n1");
+    pod_claims(s, "a-0", "t", "n1/g0");
+    char requests[JSON_BYTES / 3] = "";
+    char results[JSON_BYTES / 3] = "";
+    for (int i = 0; i < 20; i++) {
+        size_t at = strlen(requests);
+        (void)snprintf(requests + at, sizeof(requests) - at,
+                       "{'name':'r%d','exactly':{'deviceClassName':'class-%d'}},", i, i);
+        at = strlen(results);
+        (void)snprintf(results + at, sizeof(results) - at,
+                       "{'request':'r%d','driver':'any.example.com','pool':'p','device':'d%d'},", i,
+                       i);
+    }
+    char json[JSON_BYTES];
+    (void)snprintf(json, sizeof(json),
+                   CLAIM_OF_A("%s" REQUEST("nic", OTHER), "%s" RESULT("nic", "e0")), requests,
+                   results);
+    given_quoted(s, KIND_RESOURCE_CLAIM, json);
+    claim_reserved(s, "a-0-t", "a-0");
+    expect_used(s, "q", "cpu=1 " OTHER "=1");
+    restart(s, WITH_ADMISSIONS);
+    expect_used(s, "q", "cpu=1 " OTHER "=1");
 }
 
 /* Two flavors with both classes; `a` can only run on the second. */
@@ -182,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(results_count_for_the_class_they_were_asked_of),
+        scenario_test(every_class_of_a_claim_is_counted),
         scenario_test(a_claim_made_anew_of_another_class_is_charged_where_its_gang_runs),
         scenario_test(a_job_that_ends_is_not_told),
         scenario_test(the_gangs_own_claim_beside_a_pods_own_is_charged_once),
