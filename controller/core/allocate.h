@@ -43,7 +43,7 @@ struct search {
     uint32_t *order; /* in which they are gone through now; indices of items */
     uint32_t loose;  /* slices, where their order may matter and isn't known; else 0 */
     bool has_roaming;
-    bool is_emptied;    /* as if nothing were in use */
+    bool is_emptied;    /* as if nothing were in use, and all were healthy */
     bool knows_alike;   /* candidate.alike is valid */
     struct pick *picks; /* of this pod and those before it */
     uint32_t pick_count;

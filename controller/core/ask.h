@@ -99,6 +99,32 @@ bool device_is_unheld(const struct core *core, const struct device_state *device
 bool profile_is_failing(struct core *core, struct device_profile *profile);
 bool profile_has_shareable(struct core *core, struct device_profile *profile);
 
+bool profile_has_counters(struct core *core, struct device_profile *profile);
+/* Whether there is such a device at all; one that its counters would let anybody have. */
+bool profile_has_any(struct core *core, struct device_profile *profile);
+bool profile_has_usable(struct core *core, struct device_profile *profile);
+
+/* -- card.c ------------------------------------------------------------------------------------ */
+
+void pool_find_cards(struct pool_state *pool);           /* its devices are others now */
+uint32_t device_card(const struct device_state *device); /* of one that has counters */
+/* The first counter on which it draws more than there is, or NULL; borrowed from the pool. */
+const struct counter_state *device_scarce_counter(const struct device_state *device);
+/* It draws that much, or less than nothing: nobody can have it. */
+bool device_is_beyond_counters(const struct device_state *device);
+/* How many of these, one or more of one card, its counters can be enough for at once, at most. */
+int64_t card_most_devices(struct core *core, const struct device_state *const *devices,
+                          uint32_t count);
+
+/* -- fit_unmatched.c ----------------------------------------------------------------------------
+ */
+
+/* The first request that no device of the cluster can meet, whatever it is that keeps it; in a
+ * sentence in the scratch arena, absent: there is none. */
+struct str set_unmatched(struct core *core, const struct pod_set *set);
+/* "selector '…'" of the request, beside its class's; in the scratch arena, absent: it has none. */
+struct str profile_selector_text(struct core *core, const struct device_profile *profile);
+
 /* What kube-scheduler gives up on, and for which claim of the ask. */
 enum breach_kind { BREACH_SELECTOR = 1, BREACH_COUNT, BREACH_CONSTRAINT, BREACH_CAPACITY };
 struct breach {

@@ -112,7 +112,7 @@ static bool could_ever(struct attempt *attempt, uint32_t choice)
 {
     struct core *core = attempt->core;
     struct shape *shape = attempt->shape;
-    uint64_t supply = core->object_changed_at + core->device_changes;
+    uint64_t supply = core->supply_changes;
     bool is_known = shape->could_start_at == supply && choice < 64;
     if (is_known && (shape->could_start_on >> choice & 1) != 0) {
         return true;

@@ -68,6 +68,8 @@ static void device_free(struct core *core, struct device_state *device)
     if (device->slot < core->device_slot_hint) {
         core->device_slot_hint = device->slot;
     }
+    core->device_changes++;
+    core->supply_changes++;
     core->roaming_devices -= node == NULL ? 1 : 0;
     core->is_roaming_stale = core->is_roaming_stale || node == NULL;
     str_drop(&device->key);
@@ -130,6 +132,7 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     device->key = str_own(key);
     device->slot = slot_take(core);
     core->device_changes++;
+    core->supply_changes++;
     core->devices[device->slot] = device;
     device->slice = slice->object;
     device->device = object;
@@ -283,6 +286,7 @@ static void pool_rebuild(struct core *core, struct pool_state *pool)
     if (pool->problem != NULL) {
         pool_clear(core, pool);
     }
+    pool_find_cards(pool);
     pool_find_loose_part(core, pool);
 }
 

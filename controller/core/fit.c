@@ -206,6 +206,9 @@ static void measure_resource(struct core *core, const struct pod_demand *demand,
         result->asked = i128_clamp(per_pod * count);
         result->free = i128_clamp(measured.free);
         result->capacity = i128_clamp(measured.capacity);
+        result->per_pod = i128_clamp(per_pod);
+        result->largest = i128_clamp(measured.largest);
+        result->selector = STR_NONE;
         result->is_too_large = is_too_large;
         result->is_class = false;
     }
@@ -305,9 +308,9 @@ static struct measured walk_extended(struct core *core, const struct pod_demand 
     return measured;
 }
 
-/* `claim`: the named one that asks for them; NULL: each pod does. */
+/* Of what `count` pods (or, of a named claim, one claim) ask for together. */
 static void measure_class(struct core *core, const struct pod_demand *demand,
-                          const struct device_demand *device, int64_t count,
+                          const struct device_demand *device, int64_t per_pod, int64_t count,
                           const struct claim_state *claim, struct fit_result *result)
 {
     struct measured measured;
@@ -319,13 +322,13 @@ static void measure_class(struct core *core, const struct pod_demand *demand,
                                                 : walk_devices(core, demand, device->profile);
     }
     struct str name = demand_asked(device);
-    int64_t asked = sat_mul(device->count, count);
+    int64_t asked = sat_mul(per_pod, count);
     int64_t free = i128_clamp(measured.free);
-    note_apart(result, name, device->count, free, i128_clamp(measured.largest_free));
+    note_apart(result, name, per_pod, free, i128_clamp(measured.largest_free));
     struct fit_shortage shortage = {.resource = name,
                                     .extended = device->resource,
                                     .profile = device->profile,
-                                    .per_pod = device->count,
+                                    .per_pod = per_pod,
                                     .asked = asked,
                                     .free = free,
                                     .largest_free = i128_clamp(measured.largest_free),
@@ -333,13 +336,16 @@ static void measure_class(struct core *core, const struct pod_demand *demand,
     if (fit_note_health(core, demand, &shortage, result)) {
         return;
     }
-    bool is_too_large = measured.largest >= 0 && measured.largest < device->count;
+    bool is_too_large = measured.largest >= 0 && measured.largest < per_pod;
     if ((free < asked || is_too_large) && !result->is_too_large) {
         result->too_large_of = is_too_large && claim != NULL ? claim->key : STR_NONE;
         result->short_of = name;
         result->asked = asked;
         result->free = free;
         result->capacity = i128_clamp(measured.capacity);
+        result->per_pod = per_pod;
+        result->largest = i128_clamp(measured.largest);
+        result->selector = profile_selector_text(core, device->profile);
         result->is_class = true;
         result->is_too_large = is_too_large;
     }
@@ -376,7 +382,8 @@ static bool is_searched(struct core *core, const struct pod_set *set)
 {
     bool is_special = ask_is_special(set->ask);
     for (uint32_t i = 0; i < set->device_count && set->ask != NULL && !is_special; i++) {
-        is_special = profile_has_shareable(core, set->devices[i].profile);
+        is_special = profile_has_shareable(core, set->devices[i].profile) ||
+                     profile_has_counters(core, set->devices[i].profile);
     }
     return is_special;
 }
@@ -402,13 +409,17 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
     }
     measure_resource(core, demand, resource_find(core, STR(RESOURCE_PODS)), 1, count, result);
     for (uint32_t i = 0; i < demand->set->device_count; i++) {
-        measure_class(core, demand, &demand->set->devices[i], count, NULL, result);
+        const struct device_demand *devices = demand->set->devices;
+        int64_t asked = devices_asked(devices, demand->set->device_count, &devices[i]);
+        measure_class(core, demand, &devices[i], asked, count, NULL, result);
     }
     result->is_asked_special = is_searched(core, demand->set);
     for (uint32_t c = 0; c < demand->set->claim_count; c++) {
         const struct shared_claim_demand *claim = &demand->set->claims[c];
         for (uint32_t i = 0; i < claim->request_count && !claim_is_allocated(claim->claim); i++) {
-            measure_class(core, demand, &claim->requests[i], 1, claim->claim, result);
+            int64_t asked =
+                devices_asked(claim->requests, claim->request_count, &claim->requests[i]);
+            measure_class(core, demand, &claim->requests[i], asked, 1, claim->claim, result);
         }
     }
     if (result->is_asked_special || result->is_uneven) {
@@ -419,6 +430,9 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
     fit_find_ever(core, demand, count, &result->ever);
     if (depends_on_pools(demand, result)) {
         result->pool_trouble = pools_trouble(core, &core->scratch);
+    }
+    if (!str_is_set(result->pool_trouble)) {
+        result->unmatched = set_unmatched(core, demand->set);
     }
     if (core->wants_places) {
         fit_list_places(core, demand, count, result);

@@ -71,8 +71,9 @@ struct fit_health {
 
 /* How many pods there would be room for if nothing else ran and all were healthy. */
 struct fit_ever {
-    bool is_too_many; /* fewer than are asked for; the rest is valid then */
-    bool is_one_node; /* they share a claim, and so a node */
+    bool is_too_many;  /* fewer than are asked for; the rest is valid then */
+    bool is_one_node;  /* they share a claim, and so a node */
+    bool has_counters; /* devices that they could have exclude each other */
     int64_t pods;
     int64_t count;       /* that are asked for */
     struct str resource; /* of which all nodes together have too little; absent: of none */
@@ -98,6 +99,9 @@ struct fit_result {
     int64_t asked;           /* of it, for all pods */
     int64_t free;            /* of it, over the nodes that aren't excluded */
     int64_t capacity;        /* of it, in all, used or not */
+    int64_t per_pod;         /* of it; of what a named claim asks for, the claim */
+    struct str selector;     /* by which a class's devices are asked for; absent: by the class */
+    int64_t largest;         /* of it, used or not, on one of these nodes */
     bool is_class;           /* short_of is a device class */
     bool is_beside_promises; /* pods on their way were reckoned with */
     struct str pool_trouble; /* in the scratch arena; devices that are there and don't count */
@@ -114,6 +118,7 @@ struct fit_result {
     enum reason ask_reason; /* of ask_trouble */
     bool is_asked_special;  /* its claims aren't just so many devices */
     int64_t asked_placed;   /* pods that are sure of devices, if so or uneven */
+    struct str unmatched;   /* in the scratch arena; a request that no device at all can meet */
     struct str apart;       /* of which enough is free in all, and on no node enough for one pod;
                                absent: none. The three below are of it. */
     int64_t apart_per_pod;
@@ -166,10 +171,30 @@ int64_t fit_place(struct core *core, const struct pod_demand *demand, int64_t wa
 
 /* -- fit_ever.c: could they run at once if nothing else did ------------------------------------ */
 
+#define EVER_COUNTS  2
+#define EVER_FLAVORS 2
+
+/* What a set's `ever` is an array of, EVER_COUNTS items, the last counted first: how many of its
+ * pods all nodes could hold, were they empty. */
+struct ever_count {
+    uint64_t supply; /* core.supply_changes, and one; 0: nothing was counted */
+    const struct resource_flavor *flavors[EVER_FLAVORS];
+    uint32_t flavor_count;
+    int64_t wanted;
+    int64_t pods; /* fewer than were wanted: all that there are */
+};
+
 /* How many such pods, at most `want`; on one node alone. Upper bounds. */
 int64_t fit_most_ever(struct core *core, const struct pod_demand *demand, int64_t want);
 int64_t node_places_ever(struct core *core, const struct pod_demand *demand,
                          struct node_state *node);
+/* By its devices alone, fit_most.c; `set` as the pods are anywhere. */
+int64_t node_device_places_ever(struct core *core, const struct pod_set *set,
+                                struct node_state *node);
+/* Of these requests, all that can be met only by devices which `of` could have, too: so many are
+ * needed of those. */
+int64_t devices_asked(const struct device_demand *items, uint32_t count,
+                      const struct device_demand *of);
 /* The same with the numbers behind a "no". */
 void fit_find_ever(struct core *core, const struct pod_demand *demand, int64_t count,
                    struct fit_ever *ret_ever);

@@ -35,8 +35,12 @@ void pod_set_meet_labels(struct pod_set *set, const struct string_map *labels)
         return;
     }
     const struct string_map *known = &set->labels->meta.labels;
-    set->labels_vary =
-        set->labels_vary || !are_labels_equal(known, labels) || !are_labels_equal(labels, known);
+    bool is_other = !are_labels_equal(known, labels) || !are_labels_equal(labels, known);
+    if (is_other && !set->labels_vary) {
+        set->labels_vary = true;
+        mem_free(set->ever); /* it may not keep its own pods apart any more */
+        set->ever = NULL;
+    }
 }
 
 void pod_read_apart(struct core *core, struct pod_state *pod, const struct pod *object)

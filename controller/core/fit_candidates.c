@@ -70,7 +70,7 @@ static void read_options(struct search *search, struct candidate *candidate)
             is_failing = answer == SHARE_BROKEN;
         }
         candidate->options |= is_match ? bit : 0;
-        candidate->out |= match == MATCH_OUT ? bit : 0;
+        candidate->out |= match == MATCH_OUT && !search->is_emptied ? bit : 0;
         candidate->failing |= is_failing ? bit : 0;
     }
 }

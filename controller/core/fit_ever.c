@@ -9,6 +9,8 @@
 #include "extended.h"
 #include "topology.h"
 
+#include "tallyman/base/alloc.h"
+
 static bool is_there(const struct pod_demand *demand, const struct node_state *node)
 {
     return node->object != NULL && !extended_is_refused(demand->set, node) &&
@@ -26,24 +28,6 @@ static int64_t least(int64_t a, i128 b)
     return b < a ? (int64_t)b : a;
 }
 
-static int64_t places_of_devices(struct core *core, const struct pod_set *set,
-                                 struct node_state *node)
-{
-    if (ask_is_special(set->ask)) {
-        return node_could_serve(core, set->ask, node) ? INT64_MAX : 0;
-    }
-    int64_t places = INT64_MAX;
-    for (uint32_t i = 0; i < set->device_count && places > 0; i++) {
-        const struct device_demand *device = &set->devices[i];
-        int64_t here = node_count_devices(core, device->profile, node);
-        bool is_enough = here >= device->count;
-        places = is_counted(core, device) ? least(places, here / device->count)
-                 : is_enough              ? places
-                                          : 0;
-    }
-    return places;
-}
-
 int64_t node_places_ever(struct core *core, const struct pod_demand *demand,
                          struct node_state *node)
 {
@@ -57,11 +41,33 @@ int64_t node_places_ever(struct core *core, const struct pod_demand *demand,
         const struct vector_item *item = &set->per_pod.items[i];
         places = least(places, vector_get(&node->capacity, item->resource) / item->value);
     }
-    return places > 0 ? least(places, places_of_devices(core, set, node)) : 0;
+    return places > 0 ? least(places, node_device_places_ever(core, demand->set, node)) : 0;
 }
 
 /* -- what there is of one thing -----------------------------------------------------------------
  */
+
+/* Whether every device that `a` could have is one for `b`, too, by what they say. */
+static bool is_no_wider(const struct device_demand *a, const struct device_demand *b)
+{
+    if (a == b) {
+        return true;
+    }
+    bool is_by_claim = !str_is_set(a->resource) && !str_is_set(b->resource);
+    return is_by_claim && !a->is_alternative &&
+           (a->profile == b->profile ||
+            (b->profile->own.count == 0 && str_eq(a->profile->class_name, b->profile->class_name)));
+}
+
+int64_t devices_asked(const struct device_demand *items, uint32_t count,
+                      const struct device_demand *of)
+{
+    int64_t asked = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        asked = sat_add(asked, is_no_wider(&items[i], of) ? items[i].count : 0);
+    }
+    return asked;
+}
 
 /* Devices that no node owns were counted on each that sees them: there are no more than these. */
 static int64_t devices_in_all(struct core *core, const struct pod_demand *demand,
@@ -83,7 +89,8 @@ static int64_t pods_for_devices(struct core *core, const struct pod_demand *dema
         const struct device_demand *device = &demand->set->devices[i];
         if (!str_is_set(device->resource) && is_counted(core, device)) {
             int64_t devices = devices_in_all(core, demand, device->profile);
-            pods = least(pods, devices / device->count);
+            pods = least(pods, devices / devices_asked(demand->set->devices,
+                                                       demand->set->device_count, device));
         }
     }
     return pods;
@@ -134,7 +141,8 @@ static void find_short(struct core *core, const struct pod_demand *demand, int64
     for (uint32_t i = 0; i < set->device_count && !ask_is_special(set->ask); i++) {
         const struct device_demand *device = &set->devices[i];
         if (is_counted(core, device) &&
-            note_short(demand_asked(device), (i128)device->count * count,
+            note_short(demand_asked(device),
+                       (i128)devices_asked(set->devices, set->device_count, device) * count,
                        asked_devices_in_all(core, demand, device), ever)) {
             return;
         }
@@ -166,9 +174,12 @@ static bool is_on_one_node(struct core *core, const struct pod_demand *demand)
     return demand_has_new_claims(demand) || reached <= 1;
 }
 
-int64_t fit_most_ever(struct core *core, const struct pod_demand *demand, int64_t want)
+/* How many there are, at most `want`, as node by node tells. */
+static int64_t count_places(struct core *core, const struct pod_demand *demand, int64_t want)
 {
     bool is_one_node = is_on_one_node(core, demand);
+    uint32_t steps = core->search_steps; /* these are of another judgement */
+    core->search_steps = 0;
     int64_t pods = 0;
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
@@ -178,9 +189,76 @@ int64_t fit_most_ever(struct core *core, const struct pod_demand *demand, int64_
         int64_t here = node_places_ever(core, demand, node);
         pods = !is_one_node ? sat_add(pods, here) : here > pods ? here : pods;
     }
-    pods = pods < want ? pods : want;
+    core->search_steps = steps;
+    return pods < want ? pods : want;
+}
+
+static bool is_count_of(const struct ever_count *known, const struct pod_demand *demand,
+                        uint64_t supply)
+{
+    bool is_same = known->supply == supply && known->flavor_count == demand->flavor_count;
+    for (uint32_t f = 0; f < demand->flavor_count && is_same; f++) {
+        is_same = known->flavors[f] == demand->flavors[f];
+    }
+    return is_same;
+}
+
+/* What is remembered of this demand, as the set's first count; NULL: nothing may be. */
+static struct ever_count *count_known(struct core *core, const struct pod_demand *demand)
+{
+    struct pod_set *set = (struct pod_set *)(uintptr_t)demand->set;
+    uint64_t supply = core->supply_changes + 1;
+    if (set->claim_count > 0 || demand->domain != NULL || core->options.is_plain ||
+        demand->node_selector != &set->node_selector || demand->flavor_count > EVER_FLAVORS) {
+        return NULL; /* what claims hold matters, too, and another selector may be gone */
+    }
+    if (set->ever == NULL) {
+        set->ever = mem_zalloc(mem_array_bytes(EVER_COUNTS, sizeof(struct ever_count)));
+    }
+    struct ever_count first = {.supply = supply, .flavor_count = demand->flavor_count};
+    for (uint32_t f = 0; f < demand->flavor_count; f++) {
+        first.flavors[f] = demand->flavors[f];
+    }
+    uint32_t at = 0;
+    while (at < EVER_COUNTS && !is_count_of(&set->ever[at], demand, supply)) {
+        at++;
+    }
+    if (at < EVER_COUNTS) {
+        first = set->ever[at];
+    } else {
+        at = EVER_COUNTS - 1; /* the oldest goes */
+    }
+    for (; at > 0; at--) {
+        set->ever[at] = set->ever[at - 1];
+    }
+    set->ever[0] = first;
+    return &set->ever[0];
+}
+
+/* The same; what was counted is remembered until Nodes, devices or flavors change. */
+static int64_t count_places_once(struct core *core, const struct pod_demand *demand, int64_t want)
+{
+    struct ever_count *known = count_known(core, demand);
+    if (known == NULL) {
+        return count_places(core, demand, want);
+    }
+    if (known->pods == known->wanted && want > known->wanted) { /* or nothing was counted yet */
+        known->wanted = want;
+        known->pods = count_places(core, demand, want);
+    }
+    return known->pods < want ? known->pods : want;
+}
+
+int64_t fit_most_ever(struct core *core, const struct pod_demand *demand, int64_t want)
+{
+    int64_t pods = count_places_once(core, demand, want);
     return core->roaming_devices > 0 && pods > 0 ? least(pods, pods_for_devices(core, demand))
                                                  : pods;
+}
+
+bool fit_could_hold_one(struct core *core, const struct pod_demand *demand)
+{
+    return count_places_once(core, demand, 1) > 0;
 }
 
 void fit_find_ever(struct core *core, const struct pod_demand *demand, int64_t count,
@@ -190,6 +268,10 @@ void fit_find_ever(struct core *core, const struct pod_demand *demand, int64_t c
     ret_ever->is_too_many = ret_ever->pods < count;
     if (ret_ever->is_too_many) {
         ret_ever->is_one_node = is_on_one_node(core, demand);
+        for (uint32_t i = 0; i < demand->set->device_count; i++) {
+            ret_ever->has_counters = ret_ever->has_counters ||
+                                     profile_has_counters(core, demand->set->devices[i].profile);
+        }
         find_short(core, demand, count, ret_ever);
     }
 }
@@ -204,10 +286,13 @@ bool fit_domain_is_ever_enough(struct core *core, const struct topology_ask *top
     const struct topology_level *level = &tree->levels[topology->level];
     for (uint32_t d = 0; d < level->count; d++) {
         int64_t pods = 0;
+        uint32_t steps = core->search_steps;
+        core->search_steps = 0;
         for (uint32_t i = level->first[d]; i < level->end[d] && pods < count; i++) {
             struct node_state *node = core->node_index[tree->order[i]];
             pods = sat_add(pods, node_places_ever(core, demand, node));
         }
+        core->search_steps = steps;
         if (pods >= count) {
             return true;
         }

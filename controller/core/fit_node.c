@@ -77,11 +77,22 @@ bool node_reaches_claims(const struct pod_demand *demand, const struct node_stat
     return true;
 }
 
+/* Of one that is away: what would keep such pods off it anyhow goes before that. */
+static enum exclusion exclusion_away(const struct pod_demand *demand, const struct node_state *node)
+{
+    if (node_is_eligible(demand, node)) {
+        return node->not_ready_since_ms != 0 ? EXCLUDED_NOT_READY : EXCLUDED_CORDONED;
+    }
+    return !has_flavor_labels(demand, node) ? EXCLUDED_FLAVOR
+           : !is_selected(demand, node)     ? EXCLUDED_SELECTOR
+                                            : EXCLUDED_TAINT;
+}
+
 enum exclusion node_exclusion(const struct core *core, const struct pod_demand *demand,
                               const struct node_state *node)
 {
     if (!node->is_usable) {
-        return node->not_ready_since_ms != 0 ? EXCLUDED_NOT_READY : EXCLUDED_CORDONED;
+        return node->object == NULL ? EXCLUDED_NOT_READY : exclusion_away(demand, node);
     }
     if (!has_flavor_labels(demand, node)) {
         return EXCLUDED_FLAVOR;
@@ -430,31 +441,6 @@ int64_t node_place(struct core *core, const struct pod_demand *demand, struct no
         node_plan_pods(core, node, set, slots);
     }
     return slots;
-}
-
-bool fit_could_hold_one(struct core *core, const struct pod_demand *demand)
-{
-    struct node_state *node;
-    RB_FOREACH (node, node_tree, &core->node_order) {
-        const struct pod_set *set = pod_set_on(demand->set, node);
-        bool holds = node->object != NULL && node_is_eligible(demand, node) &&
-                     !extended_is_refused(demand->set, node);
-        for (uint32_t i = 0; i < set->per_pod.count && holds; i++) {
-            holds = vector_get(&node->capacity, set->per_pod.items[i].resource) >=
-                    set->per_pod.items[i].value;
-        }
-        if (holds && ask_is_special(set->ask)) {
-            holds = node_could_serve(core, set->ask, node);
-        }
-        for (uint32_t i = 0; i < set->device_count && holds && !ask_is_special(set->ask); i++) {
-            holds =
-                node_count_devices(core, set->devices[i].profile, node) >= set->devices[i].count;
-        }
-        if (holds) {
-            return true;
-        }
-    }
-    return false;
 }
 
 void node_crowd(struct core *core, const struct pod_demand *demand, struct node_state *node,

@@ -31,8 +31,15 @@ static bool is_plain(struct str resource)
            str_starts_with(resource, STR("hugepages-"));
 }
 
-static struct verdict too_large(struct core *core, const struct pod_set *set,
-                                const struct fit_result *fit)
+/* "gpu.example.com", or "gpu.example.com (by selector '…')" */
+static struct str short_name(struct arena *arena, const struct fit_result *fit)
+{
+    return str_is_set(fit->selector) ? arena_format(arena, STR_FMT " (by " STR_FMT ")",
+                                                    STR_ARG(fit->short_of), STR_ARG(fit->selector))
+                                     : fit->short_of;
+}
+
+static struct verdict too_large(struct core *core, const struct fit_result *fit)
 {
     struct arena *arena = &core->scratch;
     if (str_is_set(fit->too_large_of)) {
@@ -43,15 +50,14 @@ static struct verdict too_large(struct core *core, const struct pod_set *set,
                          "claim " STR_FMT " needs %lld " STR_FMT
                          " on one node, more than any node that it may use has (" STR_FMT ")",
                          STR_ARG(str_skip(fit->too_large_of, slash + 1)), (long long)fit->asked,
-                         STR_ARG(fit->short_of), STR_ARG(nodes_text(arena, fit))));
+                         STR_ARG(short_name(arena, fit)), STR_ARG(nodes_text(arena, fit))));
     }
-    int64_t per_pod = set->size.min_count > 0 ? fit->asked / set->size.min_count : fit->asked;
     return say(REASON_NEVER_FITS,
                arena_format(arena,
                             "one pod needs " STR_FMT " " STR_FMT
                             ", more than any node that it may use has (" STR_FMT ")",
-                            STR_ARG(resource_amount_format(arena, fit->short_of, per_pod)),
-                            STR_ARG(fit->short_of), STR_ARG(nodes_text(arena, fit))));
+                            STR_ARG(resource_amount_format(arena, fit->short_of, fit->per_pod)),
+                            STR_ARG(short_name(arena, fit)), STR_ARG(nodes_text(arena, fit))));
 }
 
 static struct verdict never_together(struct core *core, const struct pod_set *set,
@@ -83,7 +89,13 @@ static struct str crowded_text(const struct pod_set *set, const struct fit_ever 
     if (pod_set_keeps_apart(set)) {
         return STR(", one on each because of their anti-affinity");
     }
-    return pod_set_is_one_a_node(set) ? STR(", one on each because of their host ports") : STR_NONE;
+    if (pod_set_is_one_a_node(set)) {
+        return STR(", one on each because of their host ports");
+    }
+    return ever->has_counters
+               ? STR(", since devices of one card exclude each other by the counters "
+                     "that they share")
+               : STR_NONE;
 }
 
 static struct verdict too_many(struct core *core, const struct pod_set *set,
@@ -120,7 +132,7 @@ static struct verdict short_of(struct core *core, const struct fit_result *fit)
                          "needs " STR_FMT " " STR_FMT " at once, " STR_FMT " of " STR_FMT
                          " are free (" STR_FMT "%s" STR_FMT ")",
                          STR_ARG(resource_amount_format(arena, fit->short_of, fit->asked)),
-                         STR_ARG(fit->short_of),
+                         STR_ARG(short_name(arena, fit)),
                          STR_ARG(resource_amount_format(arena, fit->short_of, fit->free)),
                          STR_ARG(resource_amount_format(arena, fit->short_of, fit->capacity)),
                          STR_ARG(nodes_text(arena, fit)), str_is_set(fit->pool_trouble) ? "; " : "",
@@ -128,6 +140,28 @@ static struct verdict short_of(struct core *core, const struct fit_result *fit)
     verdict.resource = fit->short_of;
     verdict.asked = fit->asked;
     verdict.free = fit->free;
+    return verdict;
+}
+
+/* The nodes that are large enough for one pod, or a claim, are away for now. */
+static struct verdict larger_is_away(struct core *core, const struct fit_result *fit)
+{
+    struct arena *arena = &core->scratch;
+    struct verdict verdict = short_of(core, fit);
+    size_t slash = str_find_char(fit->too_large_of, '/');
+    struct str who = !str_is_set(fit->too_large_of)
+                         ? STR("one pod")
+                         : arena_format(arena, "claim " STR_FMT,
+                                        STR_ARG(str_skip(fit->too_large_of, slash + 1)));
+    verdict.message = arena_format(
+        arena,
+        STR_FMT " needs " STR_FMT " " STR_FMT
+                " on one node, and of the nodes that can be used now none has more than " STR_FMT
+                " (" STR_FMT ")",
+        STR_ARG(who), STR_ARG(resource_amount_format(arena, fit->short_of, fit->per_pod)),
+        STR_ARG(short_name(arena, fit)),
+        STR_ARG(resource_amount_format(arena, fit->short_of, fit->largest)),
+        STR_ARG(nodes_text(arena, fit)));
     return verdict;
 }
 
@@ -266,6 +300,14 @@ static void tell_failing_selectors(struct core *core, const struct pod_set *set,
     }
 }
 
+static bool has_nodes_away(const struct fit_result *fit)
+{
+    return fit->excluded[EXCLUDED_NOT_READY] + fit->excluded[EXCLUDED_CORDONED] +
+               fit->excluded[EXCLUDED_UNHEALTHY] + fit->excluded[EXCLUDED_QUARANTINE] +
+               fit->excluded[EXCLUDED_CLAIM] >
+           0;
+}
+
 /* One pod would find a place; all together don't. */
 static struct verdict together_verdict(struct core *core, const struct pod_set *set,
                                        const struct fit_result *fit)
@@ -273,15 +315,10 @@ static struct verdict together_verdict(struct core *core, const struct pod_set *
     if (fit->topology.is_never || fit->topology.is_short) {
         return topology_verdict(core, &fit->topology);
     }
+    if (fit->is_too_large && has_nodes_away(fit)) {
+        return larger_is_away(core, fit);
+    }
     return str_is_set(fit->short_of) ? short_of(core, fit) : misshapen(core, set, fit);
-}
-
-static bool has_nodes_away(const struct fit_result *fit)
-{
-    return fit->excluded[EXCLUDED_NOT_READY] + fit->excluded[EXCLUDED_CORDONED] +
-               fit->excluded[EXCLUDED_UNHEALTHY] + fit->excluded[EXCLUDED_QUARANTINE] +
-               fit->excluded[EXCLUDED_CLAIM] >
-           0;
 }
 
 static struct verdict no_node(struct core *core, const struct fit_result *fit)
@@ -311,10 +348,13 @@ static struct verdict lacking_verdict(struct core *core, const struct pod_set *s
     if (fit->excluded[EXCLUDED_FULL] == 0 && !is_never) {
         return no_node(core, fit);
     }
+    if (str_is_set(fit->unmatched)) {
+        return say(REASON_NEVER_FITS, fit->unmatched);
+    }
     if (str_is_set(fit->pool_trouble)) {
         return together_verdict(core, set, fit);
     }
-    return is_one_too_large(fit)    ? too_large(core, set, fit)
+    return is_one_too_large(fit)    ? too_large(core, fit)
            : fit->is_never_together ? never_together(core, set, fit)
            : is_never               ? too_many(core, set, fit)
                                     : together_verdict(core, set, fit);
@@ -323,7 +363,7 @@ static struct verdict lacking_verdict(struct core *core, const struct pod_set *s
 static struct verdict nearest_verdict(struct core *core, const struct pod_set *set,
                                       const struct fit_result *fit)
 {
-    if (str_is_set(fit->ask_trouble)) {
+    if (str_is_set(fit->ask_trouble) && !is_too_many(fit)) {
         return say(fit->ask_reason, fit->ask_trouble);
     }
     if (str_is_set(fit->claim_trouble)) {

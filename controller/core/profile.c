@@ -278,6 +278,18 @@ bool profile_selects(struct core *core, struct device_profile *profile,
     return match == MATCH_YES || match == MATCH_OUT;
 }
 
+static void profile_note(struct core *core, struct device_profile *profile,
+                         const struct device_state *device)
+{
+    enum match match = profile_match(core, profile, device);
+    bool is_such = match == MATCH_YES || match == MATCH_OUT;
+    profile->is_failing |= match == MATCH_FAILED;
+    profile->has_shareable |= is_such && device->is_shareable;
+    profile->has_counters |= is_such && device->counter_count > 0;
+    profile->has_any |= is_such;
+    profile->has_usable |= is_such && !device_is_beyond_counters(device);
+}
+
 /* Looks at all devices, once per change of them. */
 static void profile_look(struct core *core, struct device_profile *profile)
 {
@@ -285,16 +297,12 @@ static void profile_look(struct core *core, struct device_profile *profile)
         return;
     }
     profile->looked_at = core->device_changes;
-    profile->is_failing = false;
-    profile->has_shareable = false;
+    profile->is_failing = profile->has_shareable = profile->has_counters = false;
+    profile->has_any = profile->has_usable = false;
     for (uint32_t slot = 0; slot < core->device_slots; slot++) {
         const struct device_state *device = core->devices[slot];
         if (device != NULL) {
-            bool is_failing = profile_match(core, profile, device) == MATCH_FAILED;
-            profile->is_failing = profile->is_failing || is_failing;
-            profile->has_shareable =
-                profile->has_shareable ||
-                (device->is_shareable && profile_selects(core, profile, device));
+            profile_note(core, profile, device);
         }
     }
 }
@@ -309,6 +317,24 @@ bool profile_has_shareable(struct core *core, struct device_profile *profile)
 {
     profile_look(core, profile);
     return profile->has_shareable;
+}
+
+bool profile_has_counters(struct core *core, struct device_profile *profile)
+{
+    profile_look(core, profile);
+    return profile->has_counters;
+}
+
+bool profile_has_any(struct core *core, struct device_profile *profile)
+{
+    profile_look(core, profile);
+    return profile->has_any;
+}
+
+bool profile_has_usable(struct core *core, struct device_profile *profile)
+{
+    profile_look(core, profile);
+    return profile->has_usable;
 }
 
 struct str profile_failure(struct core *core, struct device_profile *profile)

@@ -36,6 +36,7 @@ void node_touch_object(struct core *core, struct node_state *node)
 {
     node_touch(core, node);
     node->object_changed_at = core->object_changed_at = node->changed_at;
+    core->supply_changes++;
 }
 
 void node_touch_drop(struct core *core, struct node_state *node)
@@ -67,6 +68,7 @@ static void reach_free(struct core *core, struct reach *reach)
 void reaches_forget(struct core *core)
 {
     core->object_changed_at = ++core->node_changes;
+    core->supply_changes++;
     struct reach *reach;
     struct reach *next;
     HASH_ITER (hh, core->reaches, reach, next) {

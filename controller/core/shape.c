@@ -119,6 +119,8 @@ static void pod_set_clear(struct core *core, struct pod_set *set)
     mem_free(set->claims);
     set->claims = NULL;
     set->claim_count = 0;
+    mem_free(set->ever);
+    set->ever = NULL;
     str_drop(&set->place_key);
 }
 

@@ -159,6 +159,7 @@ struct pod_set {
     uint64_t group_claims;    /* bit i: the spec's claim i is one for the whole gang */
     struct shared_claim_demand *claims; /* named claims, and those of the PodGroup */
     uint32_t claim_count;
+    struct ever_count *ever; /* owned; fit.h; NULL: none */
 };
 
 /* All gangs of a queue that ask the same, so that they are judged once. */
@@ -464,7 +465,8 @@ struct core {
     bool asked_is_tied;      /* or not begun: it depends on where the other pods are put */
     uint32_t search_steps;   /* of this judgement's searches for devices */
     bool plan_is_contested;  /* devices are counted as others could take them, too */
-    uint64_t device_changes; /* counts devices that come */
+    uint64_t device_changes; /* counts devices that come and go */
+    uint64_t supply_changes; /* of Nodes, of which devices there are, and of flavors */
     bool plan_stays_local;   /* the plan leaves out devices that no node owns */
     bool is_what_if;
     uint32_t level_cap; /* fewer pods of a partial gang before borrowing from further up */

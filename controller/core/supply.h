@@ -144,6 +144,7 @@ struct counter_state {
     const struct node_state *node; /* of the devices that draw on it; NULL: of no one node */
     bool has_node;                 /* node is valid */
     bool is_spread;                /* these are of several nodes */
+    uint32_t card;                 /* of card.c; one for all that a device ties together */
     i128 pending; /* by the search of fit_allocate.c that is going on; 0 outside of it */
 };
 
@@ -252,10 +253,14 @@ struct device_profile {
     enum reason problem_reason;
     struct cel_program **programs; /* the class's, then the request's; owned */
     uint32_t program_count;
-    uint8_t *matches;   /* by slot; enum match */
-    bool has_failed;    /* on some device, which may be gone by now */
-    bool is_failing;    /* the next three are valid while looked_at is core.device_changes */
+    uint8_t *matches; /* by slot; enum match */
+    bool has_failed;  /* on some device, which may be gone by now */
+    /* the next six are valid while looked_at is core.device_changes */
+    bool is_failing;
     bool has_shareable; /* a device that matches may be allocated several times */
+    bool has_counters;  /* one that matches draws on counters */
+    bool has_any;       /* some device matches, be it out or not */
+    bool has_usable;    /* and draws no more on any counter than there is */
     uint64_t looked_at;
     uint32_t match_capacity;
 };

@@ -80,7 +80,7 @@ static void first_pod_may_get_the_whole_card(void **state)
                      "\"sharedCounters\":[{\"name\":\"card\",\"counters\":{\"parts\":{\"value\":"
                      "\"2\"}}}]"));
     given_job(s, "pair", "q", "pods=2 template=one");
-    expect_state(s, "pair", "Pending NodeShape");
+    expect_state(s, "pair", "Pending DevicesExhausted");
     given_job(s, "single", "q", "pods=1 template=one");
     expect_state(s, "single", "Admitted");
 }

@@ -150,7 +150,7 @@ static void negative_counters_and_allocatable_give_no_room(void **state)
     given_template(s, "one", CLASS, 1);
     given_queue(s, "q", "cpu=20 " CLASS "=9");
     given_job(s, "two", "q", "pods=2 template=one");
-    expect_state(s, "two", "Pending DevicesExhausted");
+    expect_state(s, "two", "Pending NeverFits");
     given_job(s, "one", "q", "pods=1 template=one");
     expect_state(s, "one", "Admitted");
     given_job(s, "nine", "q", "pods=9 cpu=1");
