@@ -1,5 +1,6 @@
 /* attempt.c - what a gang asks of its queue, and whether a combination of flavors has the quota. */
 #include "attempt.h"
+#include "bound.h"
 
 #include <assert.h>
 
@@ -255,6 +256,10 @@ struct verdict attempt_check_flavor(struct attempt *attempt, struct set_attempt 
                                         "the pods' %s contradicts the labels of flavor " STR_FMT,
                                         contradiction, STR_ARG(name)));
     }
+    struct verdict bound = bound_check_flavor(attempt->core, set->set, flavor);
+    if (bound.reason != REASON_NONE) {
+        return bound;
+    }
     const struct taint *taint = flavor_untolerated(set->set, flavor);
     if (taint != NULL) {
         return verdict_say(
@@ -271,6 +276,10 @@ struct verdict attempt_check_flavor(struct attempt *attempt, struct set_attempt 
 struct verdict attempt_check_flavors(struct attempt *attempt, struct set_attempt *set)
 {
     set->flavor_count = 0;
+    struct verdict bound = bound_check_node(attempt->core, set->set);
+    if (bound.reason != REASON_NONE) {
+        return bound;
+    }
     for (uint32_t g = 0; g < set->group_count; g++) {
         struct verdict verdict =
             attempt_check_flavor(attempt, set, attempt_chosen(attempt, set, g)->name);

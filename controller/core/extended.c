@@ -1,4 +1,5 @@
 /* extended.c - see extended.h. */
+#include "bound.h"
 #include "internal.h"
 
 #include "tallyman/base/alloc.h"
@@ -297,8 +298,8 @@ const struct pod_set *pod_set_on(const struct pod_set *set, const struct node_st
 
 bool extended_node_misleads(const struct pod_set *set, const struct node_state *node)
 {
-    if (set->variants == NULL) {
-        return false; /* it asks for no extended resource that a class serves */
+    if (set->variants == NULL || pod_set_is_bound(set)) {
+        return false; /* no extended resource that a class serves, or not kube-scheduler's pods */
     }
     const struct pod_set *there = pod_set_on(set, node);
     bool has_claims = there->device_count > 0 || set->claim_count > 0;

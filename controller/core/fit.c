@@ -6,6 +6,7 @@
  * the room has to suffice even if every one of their pods lands where it hurts most (fit_robust.c).
  * If it doesn't, the gang waits until those pods are bound, which is a matter of moments. */
 #include "ask.h"
+#include "bound.h"
 #include "reach.h"
 #include "roam.h"
 #include "shadow.h"
@@ -354,7 +355,9 @@ static void measure_class(struct core *core, const struct pod_demand *demand,
 static void count_exclusions(struct core *core, const struct pod_demand *demand,
                              struct fit_result *result)
 {
-    const struct reach *reach = demand->domain != NULL ? NULL : reach_of(core, demand);
+    result->bound_to = demand->set->spec->node_name;
+    bool is_walked = demand->domain != NULL || pod_set_is_bound(demand->set);
+    const struct reach *reach = is_walked ? NULL : reach_of(core, demand);
     if (reach != NULL) {
         result->nodes_total = reach->nodes_total;
         for (int i = 0; i < EXCLUDED_COUNT; i++) {
@@ -365,7 +368,7 @@ static void count_exclusions(struct core *core, const struct pod_demand *demand,
     }
     struct node_state *node;
     RB_FOREACH (node, node_tree, &core->node_order) {
-        if (node->object == NULL) {
+        if (node->object == NULL || !pod_set_may_be_on(demand->set, node)) {
             continue;
         }
         result->nodes_total++;

@@ -82,11 +82,12 @@ struct fit_ever {
 };
 
 struct fit_result {
-    bool is_fit;        /* every set has found places for at least min_count of its pods */
-    uint32_t short_set; /* the set that hasn't; what follows is of it */
-    bool is_alone;      /* it hasn't without the others either */
-    bool is_own_way;    /* the gang's own sets may take each other's places */
-    bool is_uneven;     /* which of its pods find devices depends on the nodes of the others */
+    bool is_fit;         /* every set has found places for at least min_count of its pods */
+    uint32_t short_set;  /* the set that hasn't; what follows is of it */
+    bool is_alone;       /* it hasn't without the others either */
+    bool is_own_way;     /* the gang's own sets may take each other's places */
+    bool is_uneven;      /* which of its pods find devices depends on the nodes of the others */
+    struct str bound_to; /* the node that its pods name, and alone looked at; empty: none */
     uint32_t nodes_total;
     struct node_places *places; /* in the scratch arena; only where they are wanted */
     uint32_t place_count;

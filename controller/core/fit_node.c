@@ -3,6 +3,7 @@
  * A plan is a what-if: what is planned on a node or of a device counts only while its epoch is
  * core.plan_epoch, so that a new plan costs one increment. */
 #include "ask.h"
+#include "bound.h"
 #include "fit_plan.h"
 #include "shadow.h"
 #include "topology.h"
@@ -43,10 +44,9 @@ const struct taint *node_untolerated(const struct pod_demand *demand, const stru
 {
     const struct taint_list *taints = &node->object->spec.taints;
     for (uint32_t i = 0; i < taints->count; i++) {
-        struct str effect = taints->items[i].effect;
-        bool keeps_off = str_eq_c(effect, "NoSchedule") || str_eq_c(effect, "NoExecute");
-        if (keeps_off && !is_tolerated(demand, &taints->items[i])) {
-            return &taints->items[i];
+        const struct taint *taint = &taints->items[i];
+        if (taint_keeps_off(demand->set, taint) && !is_tolerated(demand, taint)) {
+            return taint;
         }
     }
     return NULL;
@@ -57,7 +57,8 @@ static bool is_selected(const struct pod_demand *demand, const struct node_state
     const struct string_map *labels = &node->object->meta.labels;
     const struct affinity *affinity = demand->set->spec->affinity;
     const struct node_affinity *node_affinity = affinity == NULL ? NULL : affinity->node_affinity;
-    return node_labels_contain(&demand->set->node_selector, labels) &&
+    return pod_set_may_be_on(demand->set, node) &&
+           node_labels_contain(&demand->set->node_selector, labels) &&
            node_labels_contain(demand->node_selector, labels) &&
            (demand->domain == NULL || node_labels_contain(&demand->domain->path, labels)) &&
            (node_affinity == NULL ||
@@ -91,7 +92,10 @@ static enum exclusion exclusion_away(const struct pod_demand *demand, const stru
 enum exclusion node_exclusion(const struct core *core, const struct pod_demand *demand,
                               const struct node_state *node)
 {
-    if (!node->is_usable) {
+    if (!pod_set_may_be_on(demand->set, node)) {
+        return EXCLUDED_SELECTOR;
+    }
+    if (!node_is_up_for(demand->set, node)) {
         return node->object == NULL ? EXCLUDED_NOT_READY : exclusion_away(demand, node);
     }
     if (!has_flavor_labels(demand, node)) {
@@ -124,8 +128,9 @@ bool node_is_only_away(const struct pod_demand *demand, const struct node_state 
 
 bool node_is_only_sick(const struct pod_demand *demand, const struct node_state *node)
 {
-    const struct opt_bool *cordoned = &node->object->spec.unschedulable;
-    return !opt_is_true(*cordoned) && node_is_only_away(demand, node);
+    bool is_cordoned =
+        opt_is_true(node->object->spec.unschedulable) && !pod_set_is_bound(demand->set);
+    return !is_cordoned && node_is_only_away(demand, node);
 }
 
 void node_open_plan(struct core *core, struct node_state *node)

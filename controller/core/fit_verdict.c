@@ -12,12 +12,21 @@ static struct str nodes_text(struct arena *arena, const struct fit_result *fit)
 {
     struct text text;
     text_init(&text, arena, 200);
-    text_addf(&text, "%u node%s", fit->nodes_total, fit->nodes_total == 1 ? "" : "s");
+    bool is_bound = !str_is_empty(fit->bound_to);
+    if (is_bound) {
+        text_addf(&text, "node " STR_FMT " by spec.nodeName", STR_ARG(fit->bound_to));
+    } else {
+        text_addf(&text, "%u node%s", fit->nodes_total, fit->nodes_total == 1 ? "" : "s");
+    }
     const char *separator = ": ";
     for (int i = 0; i < EXCLUDED_COUNT; i++) {
         if (fit->excluded[i] > 0 && i != EXCLUDED_FULL) {
-            text_addf(&text, "%s%u " STR_FMT, separator, fit->excluded[i],
-                      STR_ARG(exclusion_sentence(arena, (enum exclusion)i, fit->excluded_why[i])));
+            struct str why = exclusion_sentence(arena, (enum exclusion)i, fit->excluded_why[i]);
+            text_add(&text, str_from_c(separator));
+            if (!is_bound) {
+                text_addf(&text, "%u ", fit->excluded[i]);
+            }
+            text_add(&text, why);
             separator = ", ";
         }
     }
@@ -112,14 +121,17 @@ static struct verdict too_many(struct core *core, const struct pod_set *set,
                          (long long)ever->pods, (long long)ever->count,
                          STR_ARG(crowded_text(set, ever)), STR_ARG(nodes_text(arena, fit))));
     }
+    bool is_bound = !str_is_empty(fit->bound_to);
     return say(REASON_NEVER_FITS,
                arena_format(arena,
-                            "needs " STR_FMT " " STR_FMT " at once, and all nodes that it may use "
-                            "have " STR_FMT " together, used or not (" STR_FMT ")",
+                            "needs " STR_FMT " " STR_FMT " at once, and %s " STR_FMT
+                            "%s, used or not (" STR_FMT ")",
                             STR_ARG(resource_amount_format(arena, ever->resource, ever->asked)),
                             STR_ARG(ever->resource),
+                            is_bound ? "the one node for all its pods has"
+                                     : "all nodes that it may use have",
                             STR_ARG(resource_amount_format(arena, ever->resource, ever->capacity)),
-                            STR_ARG(nodes_text(arena, fit))));
+                            is_bound ? "" : " together", STR_ARG(nodes_text(arena, fit))));
 }
 
 static struct verdict short_of(struct core *core, const struct fit_result *fit)

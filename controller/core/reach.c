@@ -301,7 +301,9 @@ struct str pod_set_place_key(struct core *core, const struct pod_set *set)
     struct text text;
     text_init(&text, &core->scratch, 1u << 20);
     add_pairs(&text, &set->node_selector);
-    struct pod_spec only = {.tolerations = set->tolerations, .affinity = set->spec->affinity};
+    struct pod_spec only = {.node_name = set->spec->node_name,
+                            .tolerations = set->tolerations,
+                            .affinity = set->spec->affinity};
     struct json_writer *writer = json_writer_new();
     encode_object(writer, &pod_spec_schema, &only);
     text_add(&text, json_writer_text(writer));

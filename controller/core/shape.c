@@ -1,6 +1,7 @@
 /* shape.c - gangs of a queue that ask the same share one shape, and are judged once. */
 #include "ask.h"
 #include "behind.h"
+#include "bound.h"
 #include "fit_plan.h"
 #include "claim.h"
 #include "preempt.h"
@@ -404,6 +405,7 @@ static void pod_set_resolve(struct core *core, struct pod_set *set)
     for (uint32_t i = 0; i < set->spec->resource_claims.count; i++) {
         pod_set_read_claim(core, set, i);
     }
+    pod_set_check_bound(core, set);
     if (set->has_extended && ask_is_special(set->ask)) {
         shape_break(
             set->shape, REASON_NEVER_FITS,

@@ -5,6 +5,7 @@
  * queue) is nothing to it, nor is an amount of something that it doesn't ask for. Where it can't be
  * told so simply (flavors of several resource groups, named claims) the gang is woken. */
 #include "ask.h"
+#include "bound.h"
 #include "extended.h"
 #include "preempt.h"
 
@@ -77,10 +78,10 @@ static enum service service_of(const struct core *core, const struct shape *shap
                                uint64_t *ret_flavors)
 {
     *ret_flavors = 0;
-    if (node->object == NULL) {
+    if (node->object == NULL || !pod_set_may_be_on(set, node)) {
         return SERVICE_NONE;
     }
-    if (!node->is_usable) {
+    if (!node_is_up_for(set, node)) {
         return SERVICE_DOWN;
     }
     const struct queue *queue = shape->queue->object;
@@ -216,7 +217,11 @@ static bool concerns_shape(const struct core *core, const struct shape *shape,
         return shape->broken.reason == REASON_NO_MATCHING_FLAVOR; /* no node has offered it */
     }
     for (uint32_t s = 0; s < shape->set_count; s++) {
-        if (concerns_set(core, shape, &shape->sets[s], edit)) {
+        const struct pod_set *set = &shape->sets[s];
+        bool concerns = pod_set_is_bound(set) /* no other node is anything to its pods */
+                            ? pod_set_may_be_on(set, edit->node)
+                            : concerns_set(core, shape, set, edit);
+        if (concerns) {
             return true;
         }
     }

@@ -98,7 +98,8 @@ static void start_pod(struct sim *sim, struct task *task)
     }
     const struct pod *object = object_pod(pod);
     bool may_start = !pod_is_terminal(object) && !object->meta.deletion_timestamp.is_set &&
-                     node_answers(sim, object);
+                     node_answers(sim, object) &&
+                     (!pod->pod.is_unscheduled || claims_are_allocated(sim, pod));
     if (may_start) {
         set_ready(sim, pod, true);
     }
@@ -124,6 +125,30 @@ static void stop_pod(struct sim *sim, struct sim_object *pod)
     }
 }
 
+/* -- pods that named their node -----------------------------------------------------------------
+ */
+
+static void refuse_pod(struct sim *sim, struct task *task)
+{
+    struct sim_object *pod = api_find_uid(sim, task->uid);
+    if (pod != NULL && !pod_is_terminal(object_pod(pod))) {
+        kubelet_end_pod(sim, pod, "Failed");
+    }
+}
+
+/* The kubelet takes such a pod of a Job, or it has failed: then it takes no room from those that
+ * come after it. */
+static bool is_refused(struct sim *sim, struct sim_object *pod)
+{
+    const struct sim_object *node = node_of(sim, object_pod(pod));
+    if (!pod->pod.is_unscheduled || node == NULL || node_takes(sim, pod, node->value)) {
+        return false;
+    }
+    load_remove(sim, pod);
+    (void)agenda_add(sim, sim->now_ms, refuse_pod, pod->uid);
+    return true;
+}
+
 static void start_soon(struct sim *sim, struct sim_object *pod)
 {
     (void)agenda_add(sim, sim_later(sim, sim->options.delays.start_ms), start_pod, pod->uid);
@@ -134,7 +159,9 @@ void kubelet_pod_changed(struct sim *sim, struct sim_object *pod, const struct p
     const struct pod *object = object_pod(pod);
     bool is_bound = !str_is_empty(object->spec.node_name);
     bool was_bound = old != NULL && !str_is_empty(old->spec.node_name);
-    if (is_bound && !was_bound && !pod_is_terminal(object) && !pod_is_ready(object)) {
+    bool is_to_start = is_bound && !was_bound && !pod_is_terminal(object) && !pod_is_ready(object);
+    pod->pod.is_unscheduled |= is_bound && old == NULL && pod->pod.job != NULL;
+    if (is_to_start && !is_refused(sim, pod)) {
         start_soon(sim, pod);
     }
     if (is_bound && object->meta.deletion_timestamp.is_set) {

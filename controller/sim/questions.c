@@ -160,9 +160,12 @@ static struct rc check_node(const struct sim *sim, const struct node *node, stru
         int64_t used = node_used(sim, node, resource);
         int64_t have = node_allocatable(node, resource);
         if (used > have) {
+            struct arena *arena = &((struct sim *)(uintptr_t)sim)->scratch;
             return err_set(
-                err, RC_INVALID, "Node " STR_FMT ": its pods ask for %lld " STR_FMT ", it has %lld",
-                STR_ARG(node->meta.name), (long long)used, STR_ARG(resource), (long long)have);
+                err, RC_INVALID,
+                "Node " STR_FMT ": its pods ask for " STR_FMT " " STR_FMT ", it has " STR_FMT,
+                STR_ARG(node->meta.name), STR_ARG(resource_amount_format(arena, resource, used)),
+                STR_ARG(resource), STR_ARG(resource_amount_format(arena, resource, have)));
         }
     }
     return RC_SUCCESS;

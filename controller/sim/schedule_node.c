@@ -119,6 +119,16 @@ static bool resources_fit(struct sim *sim, const struct sim_object *pod, const s
     return true;
 }
 
+static bool is_selected(const struct pod_spec *spec, const struct node *node)
+{
+    const struct node_selector *required =
+        spec->affinity == NULL || spec->affinity->node_affinity == NULL
+            ? NULL
+            : spec->affinity->node_affinity->required;
+    return node_labels_contain(&spec->node_selector, &node->meta.labels) &&
+           node_selector_matches(required, &node->meta.labels, node->meta.name);
+}
+
 enum rejection node_filter(struct sim *sim, const struct sim_object *pod, const struct node *node,
                            struct str *ret_resource)
 {
@@ -132,15 +142,32 @@ enum rejection node_filter(struct sim *sim, const struct sim_object *pod, const 
     if (taints_find_untolerated(&node->spec.taints, &spec->tolerations) != NULL) {
         return REJECT_TAINT;
     }
-    const struct node_selector *required =
-        spec->affinity == NULL || spec->affinity->node_affinity == NULL
-            ? NULL
-            : spec->affinity->node_affinity->required;
-    if (!node_labels_contain(&spec->node_selector, &node->meta.labels) ||
-        !node_selector_matches(required, &node->meta.labels, node->meta.name)) {
+    if (!is_selected(spec, node)) {
         return REJECT_AFFINITY;
     }
     return resources_fit(sim, pod, node, ret_resource) ? REJECT_NONE : REJECT_RESOURCE;
+}
+
+bool node_takes(struct sim *sim, const struct sim_object *pod, const struct node *node)
+{
+    const struct pod_spec *spec = &object_pod(pod)->spec;
+    const struct taint_list *taints = &node->spec.taints;
+    for (uint32_t i = 0; i < taints->count; i++) {
+        struct taint_list one = {.items = &taints->items[i], .count = 1};
+        if (str_eq_c(taints->items[i].effect, "NoExecute") &&
+            taints_find_untolerated(&one, &spec->tolerations) != NULL) {
+            return false;
+        }
+    }
+    bool takes = is_selected(spec, node) && node_used(sim, node, STR(RESOURCE_PODS)) <=
+                                                node_allocatable(node, STR(RESOURCE_PODS));
+    const struct amount_list *amounts = &pod->pod.amounts;
+    for (uint32_t i = 0; takes && i < amounts->count; i++) {
+        struct str resource = amounts->items[i].resource;
+        takes = amounts->items[i].value == 0 || extended_is_by_devices(sim, node, resource) ||
+                node_used(sim, node, resource) <= node_allocatable(node, resource);
+    }
+    return takes;
 }
 
 static int64_t scored_amount(const struct sim_object *pod, struct str resource)

@@ -165,6 +165,16 @@ static bool find_claims(struct sim *sim, struct placement *placement)
     return true;
 }
 
+bool claims_are_allocated(struct sim *sim, struct sim_object *pod)
+{
+    struct placement placement = {.pod = pod};
+    bool are_there = find_claims(sim, &placement);
+    for (uint32_t i = 0; are_there && i < placement.claim_count; i++) {
+        are_there = placement.claims[i].is_allocated;
+    }
+    return are_there;
+}
+
 static bool claims_have_room(const struct placement *placement)
 {
     for (uint32_t i = 0; i < placement->own_claim_count; i++) {

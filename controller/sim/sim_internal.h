@@ -86,6 +86,7 @@ struct pod_notes {
     bool is_waiting;        /* found no place, nothing has changed since */
     bool is_expected_to_go; /* the Job controller deleted it: that is no failure */
     bool is_stopping;       /* the kubelet has begun to stop it */
+    bool is_unscheduled;    /* a Job's that came with its node: nobody has chosen it */
     uint64_t finish_token;  /* of the task that ends it; 0: none */
 };
 
@@ -213,6 +214,8 @@ void job_excuse(struct sim_object *job);
 
 /* Makes the pod's claims, or frees them, whichever its state asks for. */
 void claims_sync_pod(struct sim *sim, struct sim_object *pod);
+/* Its claims have their devices, so that the kubelet may start it. */
+bool claims_are_allocated(struct sim *sim, struct sim_object *pod);
 void claims_pod_gone(struct sim *sim, const struct sim_object *pod);
 /* A template has come: the pods of its namespace may go on. */
 void claims_sync_all(struct sim *sim);
@@ -314,6 +317,9 @@ enum rejection {
 /* All but the devices; ret_resource names what is short (borrowed from the pod). */
 enum rejection node_filter(struct sim *sim, const struct sim_object *pod, const struct node *node,
                            struct str *ret_resource);
+/* Whether the kubelet takes a pod that named its node and counts there already (in 1.37
+ * pkg/kubelet/lifecycle/predicate.go). */
+bool node_takes(struct sim *sim, const struct sim_object *pod, const struct node *node);
 /* 0 to 100 as NodeResourcesFit's LeastAllocated, over cpu and memory. */
 int64_t node_score(const struct sim *sim, const struct sim_object *pod, const struct node *node);
 

@@ -237,6 +237,32 @@ static void room_that_is_left_elsewhere_wakes_nobody(void **state)
     check_i64(counts_take(s).gangs_visited, 1);
 }
 
+/* Pods that name their node (spec.nodeName) could use no other. */
+static void only_the_node_that_it_names_wakes_a_gang(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_node(s, "n2", "cpu=2");
+    given_pod(s, "here", "n1", "cpu=3");
+    given_pod(s, "there", "n2", "cpu=2");
+    given_bystander(s);
+    given_queue(s, "q", "cpu=99");
+    given_job_spec(s, "a", "q", "pods=2",
+                   "{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"main\",\"resources\":{"
+                   "\"requests\":{\"cpu\":\"3\"}}}]}");
+    expect_state(s, "a", "Pending NodesFull");
+    expect_message(s, "a", "needs 6 cpu at once, 5 of 8 are free (node n1 by spec.nodeName)");
+    parked(s);
+    given_node(s, "n2", "cpu=64");
+    given_node(s, "n3", "cpu=64");
+    pod_gone(s, "there");
+    object_gone(s, KIND_NODE, "n2");
+    expect_nobody_woken(s);
+    pod_gone(s, "here");
+    expect_state(s, "a", "Admitted");
+    expect_woken(s, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +275,7 @@ int main(void)
         scenario_test(devices_of_another_kind_or_node_wake_nobody),
         scenario_test(devices_that_others_were_to_get_wake_who_waits_for_them),
         scenario_test(room_that_is_left_elsewhere_wakes_nobody),
+        scenario_test(only_the_node_that_it_names_wakes_a_gang),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
