@@ -36,7 +36,7 @@ static char lower(char c)
 }
 
 /* Letters to be put in, left out or changed, whatever their case (Levenshtein, 1965). */
-static uint32_t edit_distance(struct str a, struct str b)
+uint32_t word_distance(struct str a, struct str b)
 {
     uint32_t row[WORD_MAX_BYTES + 1];
     if (a.len > WORD_MAX_BYTES || b.len > WORD_MAX_BYTES) {
@@ -74,7 +74,7 @@ static struct guess guess_of(struct arena *arena, struct str written)
 
 static void guess_add(struct guess *guess, const char *name)
 {
-    uint32_t distance = edit_distance(guess->written, str_from_c(name));
+    uint32_t distance = word_distance(guess->written, str_from_c(name));
     if (distance < guess->distance) {
         guess->distance = distance;
         guess->nearest = str_from_c(name);

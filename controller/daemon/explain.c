@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "commands.h"
+#include "hints.h"
 #include "tallyman/base/time_text.h"
 #include "tallyman/kube/path.h"
 
@@ -292,6 +293,7 @@ static int explain_manifests(struct arena *arena, const struct explain_options *
         status = say(2, "%s", err.text);
     } else {
         struct decided_list list = core_decisions(outlook.core, arena);
+        hints_print("explain", &source.manifests, &list, false);
         const struct decided_gang *gang = find_gang(options, &list, &status);
         struct admission admission;
         if (gang != NULL && core_admission_now(outlook.core, gang->uid, arena, &admission)) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "tallyman/api/job.h"
+#include "tallyman/api/node.h"
 
 struct number_rule {
     const char *field;
@@ -38,6 +39,18 @@ static struct rc check_job(const struct job *job, struct err *err)
         if (value > INT32_MAX && i < ARRAY_COUNT(rules) - 1) { /* the deadline has 64 bits */
             return err_set(err, RC_INVALID, "%s is %lld; it can be at most %d", rules[i].field,
                            (long long)value, INT32_MAX);
+        }
+    }
+    return RC_SUCCESS;
+}
+
+static struct rc check_amounts(const struct resource_list *list, const char *field, struct err *err)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (list->items[i].value.nano < 0) {
+            return err_set(err, RC_INVALID,
+                           "%s." STR_FMT " is negative (" STR_FMT "); it has to be 0 or more",
+                           field, STR_ARG(list->items[i].name), STR_ARG(list->items[i].text));
         }
     }
     return RC_SUCCESS;
@@ -86,6 +99,15 @@ static struct rc check_name(const char *field, struct str name, struct err *err)
 
 static struct rc check_meta(const struct object_meta *meta, struct err *err)
 {
+    for (uint32_t i = 0; i < meta->labels.count; i++) {
+        const struct string_pair *label = &meta->labels.items[i];
+        if (str_find_char(label->value, '\0') < label->value.len) {
+            return err_set(err, RC_INVALID,
+                           "metadata.labels." STR_FMT " has a NUL in it; use letters, digits, '-', "
+                           "'_' and '.'",
+                           STR_ARG(str_cut_utf8(label->key, 100)));
+        }
+    }
     TRY(check_name("metadata.name", meta->name, err));
     return str_is_empty(meta->namespace_name)
                ? RC_SUCCESS
@@ -101,6 +123,10 @@ struct rc input_check(const struct manifest *manifest, struct err *err)
     switch ((int)manifest->object.kind) {
     case KIND_JOB:
         return check_job(value, err);
+    case KIND_NODE: {
+        const struct node *node = value;
+        return check_amounts(&node->status.allocatable, "status.allocatable", err);
+    }
     case KIND_POD:
         return check_containers(&((const struct pod *)value)->spec, "spec", err);
     default:

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "hints.h"
 #include "plan.h"
 #include "tallyman/base/limits.h"
 #include "tallyman/base/time_text.h"
@@ -266,6 +267,7 @@ static int plan_decide(const struct plan_options *options, struct source *source
         status = 2;
     } else {
         struct decided_list list = core_decisions(outlook.core, arena);
+        hints_print("plan", &source->manifests, &list, list.count == 0);
         status = ask(options, source, arena, &list);
         if (status != 2) {
             source_print_gaps(source, "plan");

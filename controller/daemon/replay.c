@@ -24,7 +24,8 @@ static const char usage[] =
     "      --job NAMESPACE/NAME  the trace of that Job alone\n"
     "\n"
     "Exit status: 0 the same decisions, 1 another decision, 2 the journal can't be read or\n"
-    "repeated. What is left out, because its beginning isn't in the journal any more, is said.\n";
+    "repeated, or has nothing of the Job of --job. What is left out, because its beginning isn't "
+    "in the journal any more, is said.\n";
 
 enum { GOES_ON = -1 };
 
@@ -277,6 +278,11 @@ static int tell_end(struct replay *replay, const char *path)
                     : "tallyman replay: %s has no events; it is not a journal of `run --store` or "
                       "`run --journal`\n",
                 path);
+        return 2;
+    }
+    if (str_is_set(replay->trace.job) && !replay->trace.has_shown) {
+        fprintf(stderr, "tallyman replay: %s has nothing of Job " STR_FMT "\n", path,
+                STR_ARG(terminal_safe(&replay->note_arena, replay->trace.job)));
         return 2;
     }
     if (replay->asks_state && replay->core != NULL) {

@@ -38,6 +38,7 @@ void replay_source_close(struct replay_source *source);
 /* What `--trace` prints. `job` is "namespace/name" of the only gang of interest, or absent. */
 struct replay_trace {
     struct str job;
+    bool has_shown; /* something of it */
     struct arena arena;
 };
 

@@ -132,6 +132,7 @@ void replay_trace_event(struct replay_trace *trace, uint64_t number, const struc
     if (!is_of_interest(trace, what, looks, decided)) {
         return;
     }
+    trace->has_shown = true;
     printf("#%llu  " STR_FMT "  " STR_FMT "\n", (unsigned long long)number,
            STR_ARG(replay_time(&trace->arena, event->now_ms)),
            STR_ARG(terminal_safe(&trace->arena, what)));
@@ -150,6 +151,7 @@ void replay_trace_recorded(struct replay_trace *trace, uint64_t number, struct s
     if (str_is_set(trace->job) && !names(decided, trace->job)) {
         return;
     }
+    trace->has_shown = true;
     printf("#%llu\n", (unsigned long long)number);
     print_decided(&trace->arena, "recorded", decided);
 }

@@ -205,6 +205,31 @@ static int take_seed(struct simulation *simulation)
     return status;
 }
 
+/* What shapes a trace, and some of it a load too. */
+static const struct bulk_option {
+    int option;
+    const char *name;
+    bool is_of_loads;
+} bulk_options[] = {
+    {OPTION_COLUMNS, "--columns", false},
+    {OPTION_QUEUE_BY, "--queue-by", false},
+    {OPTION_DEVICES, "--devices", false},
+    {OPTION_NODE_DEVICES, "--node-devices", true},
+    {OPTION_POD_DEVICES, "--pod-devices", false},
+    {OPTION_SATURATION, "--saturation", false},
+    {OPTION_JOBS, "--jobs", false},
+    {OPTION_STRATEGY, "--strategy", false},
+    {OPTION_STARVATION, "--starvation", false},
+    {OPTION_BOUND, "--bound", false},
+};
+
+static void note_bulk_option(struct simulation *simulation, int option)
+{
+    for (uint32_t i = 0; i < ARRAY_COUNT(bulk_options); i++) {
+        simulation->bulk_given |= bulk_options[i].option == option ? UINT32_C(1) << i : 0;
+    }
+}
+
 static int take_trace_option(struct simulation *simulation, int option)
 {
     static const char *const strategies[] = {"BestEffortFIFO", "StrictFIFO", "Backfill", NULL};
@@ -300,6 +325,44 @@ static int check_manifests_only(const struct simulation *simulation)
     return 0;
 }
 
+/* Nothing that is given is passed over in silence. */
+static int check_bulk_options(const struct simulation *simulation)
+{
+    bool has_trace = simulation->bulk.swf_path != NULL || simulation->bulk.csv_path != NULL;
+    for (uint32_t i = 0; i < ARRAY_COUNT(bulk_options) && !has_trace; i++) {
+        bool is_given = (simulation->bulk_given >> i & 1) != 0;
+        if (is_given && !is_bulk(simulation)) {
+            return complain(bulk_options[i].name, "with manifests",
+                            bulk_options[i].is_of_loads
+                                ? "it shapes a load or a trace; give one by --load, --swf or --csv"
+                                : "it shapes a trace; give one by --swf or --csv");
+        }
+        if (is_given && !bulk_options[i].is_of_loads) {
+            return complain(bulk_options[i].name, "with --load",
+                            "it shapes a trace; what the load is like stands in its file");
+        }
+    }
+    return 0;
+}
+
+static int check_at(const struct simulation *simulation)
+{
+    if (simulation->at_ms < 0) {
+        return 0;
+    }
+    if (is_bulk(simulation)) {
+        return complain("--at", "with a load or a trace",
+                        "it is of the closing table of manifests");
+    }
+    int64_t until_ms = simulation->until_ms > 0 ? simulation->until_ms : UNTIL_DEFAULT_MS;
+    return simulation->at_ms <= until_ms
+               ? 0
+               : complain("--at", "behind --until",
+                          simulation->until_ms > 0
+                              ? "the moment has to come while it is played"
+                              : "it is played for 2h unless --until says for how long");
+}
+
 static int check_faults(const struct simulation *simulation)
 {
     if (simulation->has_faults && (is_bulk(simulation) || simulation->is_plain_only)) {
@@ -326,6 +389,8 @@ static int check_options(const struct simulation *simulation)
         return complain("--plain", "with a load or a trace", "these are played with Tallyman only");
     }
     int status = check_faults(simulation);
+    status = status != 0 ? status : check_bulk_options(simulation);
+    status = status != 0 ? status : check_at(simulation);
     return status != 0 || is_bulk(simulation) ? status : check_manifests_only(simulation);
 }
 
@@ -336,6 +401,7 @@ static int parse_options(int argc, char **argv, struct simulation *simulation)
     int option;
     while ((option = getopt_long(argc, argv, "o:h", longs, NULL)) != -1) {
         int status = take_option(simulation, option);
+        note_bulk_option(simulation, option);
         if (status != 0) {
             return status;
         }

@@ -64,6 +64,7 @@ struct simulation {
     bool is_tallyman_only;
     bool shows_all;
     bool has_faults, has_seed;
+    uint32_t bulk_given; /* bits of options that shape a load or a trace */
     uint64_t seed;
     struct manifest_list manifests;
     int64_t jobs;     /* among them */

@@ -89,6 +89,7 @@ struct strict {
     const struct schema *open[DECODE_DEPTH_MAX]; /* of each open bracket */
     uint32_t depth;
     const struct schema *coming; /* of the object that the last key or the open list announces */
+    uint64_t seen[DECODE_DEPTH_MAX]; /* bit i: the object has given field i of its schema */
 };
 
 static struct str known_names(const struct schema *schema, char *buffer, size_t bytes)
@@ -108,8 +109,14 @@ static struct rc strict_key(struct strict *strict, struct str name, struct err *
     strict->coming = NULL;
     for (uint32_t i = 0; schema != NULL && i < schema->field_count; i++) {
         if (str_eq_c(name, schema->fields[i].name)) {
+            uint64_t *seen = &strict->seen[strict->depth - 1];
+            bool is_again = (*seen >> i & 1) != 0;
+            *seen |= UINT64_C(1) << i;
             strict->coming = schema->fields[i].schema;
-            return RC_SUCCESS;
+            return is_again ? err_set(err, RC_INVALID,
+                                      "\"" STR_FMT "\" is given twice here; leave one out",
+                                      STR_ARG(name))
+                            : RC_SUCCESS;
         }
     }
     char buffer[512];
@@ -129,6 +136,7 @@ static struct rc strict_token(void *ctx, const struct token *token, struct err *
         break;
     case TOKEN_OBJECT_START:
     case TOKEN_ARRAY_START: /* a list's items are what the list's field says */
+        strict->seen[strict->depth] = 0;
         strict->open[strict->depth++] = strict->coming;
         break;
     case TOKEN_OBJECT_END:

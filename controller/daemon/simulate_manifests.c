@@ -2,6 +2,8 @@
  * and with Tallyman. */
 #include "simulate.h"
 
+#include "hints.h"
+
 #define EARLY_MS  30000 /* by then the first Jobs have settled */
 #define LINES_MAX 32    /* of one half, so that it stays on a screen */
 
@@ -308,6 +310,9 @@ int simulate_manifests(struct simulation *simulation, struct arena *arena)
 {
     int status = check_input(simulation);
     status = status != 0 ? status : check_cluster(simulation);
+    if (status == 0) {
+        hints_print("simulate", &simulation->manifests, NULL, false);
+    }
     struct half halves[2];
     struct record *records[2];
     uint32_t count = 0;

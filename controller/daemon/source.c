@@ -112,6 +112,7 @@ static struct rc read_manifests(struct source *source, const struct source_optio
         TRY(input_read(&source->live.arena, options->files[i], &manifests, err));
     }
     source->manifest_count = manifests.count;
+    source->manifests = manifests;
     uint32_t live_count = source->live.objects.count;
     for (uint32_t i = 0; i < manifests.count; i++) {
         if (manifests.items[i].object.kind != KIND_NONE) {

@@ -4,6 +4,7 @@
  * the live one's place, with its identity and status, as if it had been applied. */
 #pragma once
 
+#include "input.h"
 #include "live.h"
 #include "tallyman/driver/driver.h"
 
@@ -26,6 +27,7 @@ struct source {
     struct live live; /* without a cluster: the manifests' objects, no gaps */
     bool is_live;
     uint32_t manifest_count;
+    struct manifest_list manifests;
     struct str_list given; /* "namespace/name" of the Jobs in the manifests */
     uint32_t given_capacity;
 };

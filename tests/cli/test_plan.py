@@ -115,6 +115,46 @@ def refusal(text):
     return path, message.removeprefix(path.rsplit(".", 1)[-1] + " ") if path else message
 
 
+def test_a_mistyped_key_and_a_job_that_is_passed_over_are_told(bench):
+    typo, misplaced, empty, foreign = (job(name, "crane", 1) for name in ("a", "b", "c", "d"))
+    typo["metadata"]["annotations"] = {"tallyman.dev/mincount": "1"}
+    misplaced["spec"]["template"]["metadata"] = {"annotations": {"tallyman.dev/hold": "true"}}
+    empty["metadata"]["labels"]["tallyman.dev/queue"] = ""
+    foreign["spec"]["managedBy"] = "example.com/other"
+    plain = job("e", "crane", 1)
+    del plain["metadata"]["labels"]
+    old = {"apiVersion": "batch/v1beta1", "kind": "Job", "metadata": {"name": "f"}}
+    given = bench.file([*map(bare, [queue("crane"), node("n1"), typo, misplaced, empty, foreign, plain]),
+                        old])
+    answer = bench.plan("-f", given).expect(0)
+    for text in ("Job a: annotation of the Job tallyman.dev/mincount has no effect: did you mean "
+                 "tallyman.dev/min-count, an annotation of the Job?",
+                 "Job b: annotation of the pod template tallyman.dev/hold has no effect: it has to "
+                 "be an annotation of the Job",
+                 "Job c: it is passed over: label tallyman.dev/queue is empty",
+                 "Job d: it is passed over: spec.managedBy says that example.com/other runs it",
+                 "Job: it is passed over: its apiVersion is batch/v1beta1"):
+        assert text in answer.err, (text, answer.err)
+    assert "Job e" not in answer.err, answer.err
+    assert len(answer.err.strip().split("\n")) == 5, answer.err
+    none = bench.plan("-f", bench.file([bare(queue("crane")), bare(plain)]))
+    none.expect(0, "No Job names a queue")
+    assert "Job e: it is passed over: it has no label tallyman.dev/queue" in none.err, none.err
+    bare_node = bare(node("n1"))
+    bare_node["status"]["capacity"] = bare_node["status"].pop("allocatable")
+    answer = bench.plan("-f", bench.file([bare_node]))
+    assert "Node n1: it has no status.allocatable" in answer.err, answer.err
+
+
+def test_a_negative_node_and_a_label_with_nul_are_named_with_their_place(bench):
+    less = bare(node("n1"))
+    less["status"]["allocatable"]["cpu"] = "-8"
+    bench.plan("-f", bench.file([less])).expect(
+        2, ":1: Node n1: status.allocatable.cpu is negative (-8); it has to be 0 or more")
+    odd = bare(job("a", "cra\0ne", 1))
+    bench.plan("-f", bench.file([odd])).expect(2, "metadata.labels.tallyman.dev/queue has a NUL in it")
+
+
 def test_what_a_server_refuses_of_our_kinds_is_refused_in_its_words(bench):
     """The cases of tests/cluster, which a real server has judged; each rule of the CRDs is in one."""
     said = ""

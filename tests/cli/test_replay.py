@@ -119,6 +119,7 @@ def test_the_trace_says_who_was_looked_at_and_what_came_of_it(bench):
     only = replay(bench, lines, "--job", "quay/b").expect(0)
     assert "quay/b of crane: waits" in only.out and "quay/a" not in only.out
     replay(bench, lines, "--job", "b").expect(2, "isn't NAMESPACE/NAME")
+    replay(bench, lines, "--job", "quay/nobody").expect(2, "has nothing of Job quay/nobody")
 
 
 def test_it_stops_at_a_time_or_a_line_and_says_where_all_stood(bench):

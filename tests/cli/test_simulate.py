@@ -109,6 +109,39 @@ def runs(name, pods, run_for, **annotations):
     return given
 
 
+def test_options_of_loads_and_a_late_moment_are_refused_with_manifests(bench):
+    given = bench.file([bare(queue("crane")), bare(node("n1")), bare(job("a", "crane", 1))])
+    load = bench.file("queues:\n- name: a\n  classes: [{name: c, jobs: 1, runFor: 1m}]\n")
+    for option, value in (("--devices", "8"), ("--jobs", "3"), ("--strategy", "Backfill"),
+                          ("--node-devices", "4"), ("--saturation", "2")):
+        bench.run("simulate", given, option, value).expect(2, f"{option} with manifests: it shapes")
+    bench.run("simulate", "--load", load, "--devices", "8").expect(2, "--devices with --load")
+    bench.run("simulate", "--load", load, "--node-devices", "4").expect(0)
+    bench.run("simulate", "--load", load, "--at", "1m").expect(2, "--at with a load or a trace")
+    bench.run("simulate", given, "--at", "3h").expect(2, "--at behind --until: it is played for 2h")
+    bench.run("simulate", given, "--at", "3h", "--until", "3h", "--with-tallyman").expect(0)
+
+
+def test_a_key_that_a_load_gives_twice_is_named_with_its_line(bench):
+    load = bench.file("queues:\n- name: a\n  classes: [{name: c, jobs: 1, runFor: 1m}]\n  name: b\n")
+    bench.run("simulate", "--load", load).expect(2, 'line 4: "name" is given twice here')
+
+
+def test_a_mistyped_key_is_told_before_it_is_played(bench):
+    typo = bare(job("a", "crane", 1))
+    typo["metadata"]["annotations"] = {"tallyman.dev/max-runtme": "1h"}
+    answer = bench.run("simulate", bench.file([bare(queue("crane")), bare(node("n1")), typo]))
+    answer.expect(0, "did you mean tallyman.dev/max-runtime, an annotation of the Job?")
+
+
+def test_the_kubelet_refuses_pods_that_name_a_node_without_room(bench):
+    bound = bare(job("a", "crane", 2, cpu="3", pod={"nodeName": "n1"}))
+    given = bench.file([bare(queue("crane", "9")), bare(node("n1")), bound])
+    bench.run("simulate", given, "--plain").expect(0, "1 pod failed", "BackoffLimitExceeded")
+    bench.run("simulate", given, "--with-tallyman").expect(
+        0, "waits: needs 6 cpu at once, and the one node for all its pods has 4")
+
+
 def test_pods_that_are_being_stopped_are_not_among_those_that_are_bound(bench):
     path = world(bench, ill_node("n1", "1"), ill_node("n3", "1"), runs("a", 2, "30m"),
                  ill_node("n2", "1", **{"example.com/conditions": "30s Ready=False"}))

@@ -8,3 +8,6 @@
 
 /* Static; unused ones are NULL. NULL: any text will do. */
 const char *const *schema_words(const struct schema *schema, const struct field *field);
+/* Letters to be put in, left out or changed to make one word of the other, whatever their case;
+ * UINT32_MAX or so: one is too long to be told (manifest_strict.c). */
+uint32_t word_distance(struct str a, struct str b);
