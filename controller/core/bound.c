@@ -31,7 +31,8 @@ struct node_state *bound_node(const struct core *core, const struct pod_set *set
 
 bool node_is_up_for(const struct pod_set *set, const struct node_state *node)
 {
-    return pod_set_is_bound(set) ? node->not_ready_since_ms == 0 : node->is_usable;
+    bool is_there = node->object != NULL && node->not_ready_since_ms == 0;
+    return pod_set_is_bound(set) ? is_there : node->is_usable;
 }
 
 bool taint_keeps_off(const struct pod_set *set, const struct taint *taint)
