@@ -468,6 +468,9 @@ void patch_tell_victim(struct core *core, struct gang *victim, const struct gang
 /* Asks for a checkpoint since then, for the gang of that key; absent: takes that back. */
 void patch_checkpoint(struct core *core, struct gang *gang, struct str since, struct str for_key);
 void patch_restore(struct core *core, struct gang *gang, bool sets_hold);
+void patch_finish(struct core *core, struct gang *gang);
+/* No pod is left to start, whatever happens. */
+bool gang_is_over(const struct gang *gang);
 /* Whether a conflict that nothing has explained was waited for long enough; else a timer is set. */
 bool conflict_is_over(struct core *core, struct gang *gang);
 struct effect *effect_new(struct core *core, enum effect_kind kind);

@@ -124,8 +124,11 @@ static int64_t value_or(struct opt_int value, int64_t otherwise)
 static void read_status(struct gang *gang, const struct job *job)
 {
     gang->is_job_finished = job_is_finished(job);
+    gang->has_started = job->status.start_time.is_set;
     gang->has_suspended_condition =
-        condition_is_true(&job->status.conditions, "Suspended") || !job->status.start_time.is_set;
+        condition_is_true(&job->status.conditions, "Suspended") || !gang->has_started;
+    gang->is_ending = condition_is_true(&job->status.conditions, "FailureTarget") ||
+                      condition_is_true(&job->status.conditions, "SuccessCriteriaMet");
     GANG_PUT(gang, run, active, value_or(job->status.active, 0));
     GANG_PUT(gang, run, ready, value_or(job->status.ready, 0));
     GANG_PUT(gang, run, terminating, value_or(job->status.terminating, 0));

@@ -368,6 +368,11 @@ void patch_restore(struct core *core, struct gang *gang, bool sets_hold)
     }
 }
 
+void patch_finish(struct core *core, struct gang *gang)
+{
+    patch_new(core, gang, PATCH_FINISH)->patch.suspend = (struct opt_bool){true, false};
+}
+
 /* -- answers ---------------------------------------------------------------------------------- */
 
 static const char *purpose_text(enum job_patch_purpose purpose)
@@ -381,6 +386,8 @@ static const char *purpose_text(enum job_patch_purpose purpose)
         return "put back the template of";
     case PATCH_CHECKPOINT:
         return "ask for a checkpoint of";
+    case PATCH_FINISH:
+        return "let end";
     }
     return "";
 }

@@ -192,24 +192,42 @@ static bool review_victim(struct core *core, struct gang *gang)
     return true;
 }
 
+/* Unsuspended so that it can end: it starts nothing. */
+static bool is_let_go(const struct gang *gang)
+{
+    return gang_is_over(gang) && gang->reservation == NULL && gang->live_pods == 0 &&
+           gang->run->active == 0;
+}
+
+/* It runs without an admission of ours. */
+static void review_unadmitted(struct core *core, struct gang *gang)
+{
+    if (is_let_go(gang)) {
+        gang_set_state(core, gang, GANG_PENDING, NULL);
+        gang_show(core, gang);
+        return;
+    }
+    gang_set_state(core, gang, GANG_SUSPENDING, "NotAdmitted");
+    if (core->now_ms < gang->run->write_retry_ms) {
+        gang_set_timer(core, gang, gang->run->write_retry_ms);
+        return;
+    }
+    patch_suspend(
+        core, gang, "NotAdmitted",
+        gang->is_record_refused
+            ? STR("its annotation tallyman.dev/admission isn't one that Tallyman wrote: it "
+                  "can't be read, is of a time to come, or charges more or less than the "
+                  "template asks; it waits its turn, suspended")
+            : STR("only Tallyman may start a Job that names a queue; it waits its turn, "
+                  "suspended"));
+}
+
 static void review_running(struct core *core, struct gang *gang)
 {
     gang_dequeue(core, gang);
     record_refuse_if_thin(core, gang);
     if (!record_is_in_force(gang)) {
-        gang_set_state(core, gang, GANG_SUSPENDING, "NotAdmitted");
-        if (core->now_ms >= gang->run->write_retry_ms) {
-            patch_suspend(core, gang, "NotAdmitted",
-                          gang->is_record_refused
-                              ? STR("its annotation tallyman.dev/admission isn't one that Tallyman "
-                                    "wrote: it can't be read, is of a time to come, or charges "
-                                    "more or less than the template asks; it waits its turn, "
-                                    "suspended")
-                              : STR("only Tallyman may start a Job that names a queue; it waits "
-                                    "its turn, suspended"));
-        } else {
-            gang_set_timer(core, gang, gang->run->write_retry_ms);
-        }
+        review_unadmitted(core, gang);
         return;
     }
     if (gang->reservation == NULL) {
@@ -299,6 +317,43 @@ static void line_up(struct core *core, struct gang *gang)
     }
 }
 
+/* The Job controller can't end a Job that has no status.startTime, which each suspension takes
+ * away: the API server refuses that. One that isn't suspended gets its startTime, and ends. */
+static bool lets_end(struct core *core, struct gang *gang)
+{
+    bool can_end = gang->run->terminating == 0 && !gang->is_job_deleting;
+    if (!gang_is_over(gang) || gang->has_started || !can_end) {
+        return false;
+    }
+    gang_dequeue(core, gang);
+    gang_show(core, gang);
+    if (core->now_ms < gang->run->write_retry_ms) {
+        gang_set_timer(core, gang, gang->run->write_retry_ms);
+    } else {
+        patch_finish(core, gang);
+    }
+    return true;
+}
+
+/* Stopped, and not held. */
+static void review_open(struct core *core, struct gang *gang)
+{
+    gang_set_state(core, gang, GANG_PENDING, NULL);
+    if (lets_end(core, gang) || check_has_given_up(core, gang)) {
+        return;
+    }
+    bool backs_off = gang->trouble->memory.requeue_at_ms > core->now_ms;
+    /* All completions are in, or it is being deleted: the Job is about to end. */
+    bool is_idle = gang->size.pods == 0 || gang->is_ending || gang->is_job_deleting;
+    if (gate_bars(core, gang) || backs_off || is_idle) {
+        gang_dequeue(core, gang);
+        gang_set_timer(core, gang, backs_off ? gang->trouble->memory.requeue_at_ms : 0);
+        gang_show(core, gang);
+        return;
+    }
+    line_up(core, gang);
+}
+
 static void review_waiting(struct core *core, struct gang *gang)
 {
     if (keeps_reserved(core, gang)) {
@@ -323,20 +378,7 @@ static void review_waiting(struct core *core, struct gang *gang)
         requests_tidy(core, gang);
         return;
     }
-    gang_set_state(core, gang, GANG_PENDING, NULL);
-    if (check_has_given_up(core, gang)) {
-        return;
-    }
-    bool backs_off = gang->trouble->memory.requeue_at_ms > core->now_ms;
-    /* All completions are in, or it is being deleted: the Job is about to end. */
-    bool is_idle = gang->size.pods == 0 || gang->is_job_deleting;
-    if (gate_bars(core, gang) || backs_off || is_idle) {
-        gang_dequeue(core, gang);
-        gang_set_timer(core, gang, backs_off ? gang->trouble->memory.requeue_at_ms : 0);
-        gang_show(core, gang);
-        return;
-    }
-    line_up(core, gang);
+    review_open(core, gang);
 }
 
 static void review_finished(struct core *core, struct gang *gang)

@@ -321,6 +321,8 @@ struct gang {
     bool is_hold_wanted : 1;
     bool is_paused : 1; /* spec.parallelism is 0 */
     bool has_suspended_condition : 1;
+    bool has_started : 1;       /* status.startTime is set */
+    bool is_ending : 1;         /* it has failed, or has all it needs: it makes no pods any more */
     bool is_out : 1;            /* a what-if has taken it out */
     bool is_kept_out : 1;       /* what it would free is noted; see whatif_kept.c */
     bool is_unsettled : 1;      /* Reserved for what it wanted before; see preempt_settle() */

@@ -24,22 +24,34 @@ static struct verdict backoff_verdict(const struct gang *gang, struct arena *are
                                 STR_ARG(why))};
 }
 
+bool gang_is_over(const struct gang *gang)
+{
+    return gang->is_ending || (gang->size.pods == 0 && !gang->is_paused);
+}
+
 /* A gang that asks for no pod is nobody's to admit. */
 static struct verdict idle_verdict(const struct gang *gang)
 {
-    if (gang->is_paused) {
+    if (!gang_is_over(gang)) {
         return (struct verdict){.reason = REASON_HELD,
                                 .message = STR("spec.parallelism is 0, so its user has paused it; "
                                                "it is considered again with 1 or more")};
     }
     return (struct verdict){.reason = REASON_WAITING_FOR_TERMINATION,
-                            .message = STR("all its completions are in, so no pod is left to "
-                                           "start; the Job is about to end")};
+                            .message =
+                                gang->size.pods == 0
+                                    ? STR("all its completions are in, so no pod is left to start; "
+                                          "the Job is about to end")
+                                    : STR("it has failed or has all that it needs, so no pod is "
+                                          "left to start; the Job is about to end")};
 }
 
 static struct verdict waiting_verdict(const struct core *core, const struct gang *gang,
                                       struct arena *arena)
 {
+    if (gang_is_over(gang)) {
+        return idle_verdict(gang);
+    }
     if (str_is_set(gang->trouble->invalid)) {
         return (struct verdict){.reason = REASON_INVALID, .message = gang->trouble->invalid};
     }

@@ -160,6 +160,7 @@ static const char *effect_name(const struct effect *effect)
         return effect->patch.purpose == PATCH_ADMIT        ? "admit"
                : effect->patch.purpose == PATCH_SUSPEND    ? "suspend"
                : effect->patch.purpose == PATCH_CHECKPOINT ? "ask for a checkpoint"
+               : effect->patch.purpose == PATCH_FINISH     ? "let end"
                                                            : "restore";
     case EFFECT_WRITE_ADMISSION:
         return "write admission";

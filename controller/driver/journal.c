@@ -89,7 +89,8 @@ static void describe_patch(struct text *text, const struct effect *effect)
     static const char *const purposes[] = {[PATCH_ADMIT] = "admit",
                                            [PATCH_SUSPEND] = "suspend",
                                            [PATCH_RESTORE] = "restore",
-                                           [PATCH_CHECKPOINT] = "checkpoint"};
+                                           [PATCH_CHECKPOINT] = "checkpoint",
+                                           [PATCH_FINISH] = "let end"};
     text_addf(text, "%s " STR_FMT "/" STR_FMT " uid=" STR_FMT, purposes[patch->purpose],
               STR_ARG(effect->namespace_name), STR_ARG(effect->name), STR_ARG(effect->uid));
     if (str_is_set(patch->queue_label)) {

@@ -81,8 +81,7 @@ static void set_condition(struct sim *sim, struct job_status *status, const char
     status->conditions = api_condition_with(sim, &status->conditions, &condition);
 }
 
-static void set_suspended(struct sim *sim, const struct job *job, struct job_status *status,
-                          bool is_failing)
+static void set_suspended(struct sim *sim, const struct job *job, struct job_status *status)
 {
     bool was_suspended = condition_is_true(&status->conditions, "Suspended");
     if (job_is_suspended(job)) {
@@ -95,7 +94,7 @@ static void set_suspended(struct sim *sim, const struct job *job, struct job_sta
     if (was_suspended) {
         set_condition(sim, status, "Suspended", false, "JobResumed", "Job resumed");
     }
-    if (!status->start_time.is_set && !is_failing) {
+    if (!status->start_time.is_set) {
         status->start_time = (struct opt_time){true, sim_clock_ms(sim)};
     }
 }
@@ -106,6 +105,9 @@ static bool set_end(struct sim *sim, const struct job *job, struct job_status *s
 {
     if (count->active > 0 || count->terminating > 0) {
         return false;
+    }
+    if (!status->start_time.is_set) {
+        return false; /* the API server refuses the end of a Job that has none */
     }
     const struct condition *target = condition_find(&status->conditions, "FailureTarget");
     if (target != NULL) {
@@ -153,7 +155,6 @@ bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_
     const struct job *object = object_job(job);
     struct job next = *object;
     struct job_status *status = &next.status;
-    bool is_failing = condition_is_true(&status->conditions, "FailureTarget");
     status->active = (struct opt_int){count->active > 0, count->active};
     status->ready = (struct opt_int){true, count->ready};
     status->terminating = (struct opt_int){true, count->terminating};
@@ -163,7 +164,7 @@ bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_
     if (str_eq_c(object->spec.completion_mode, "Indexed")) {
         status->completed_indexes = completed_indexes(sim, job, count->succeeded);
     }
-    set_suspended(sim, object, status, is_failing);
+    set_suspended(sim, object, status);
     bool is_over = set_end(sim, object, status, count);
     api_update(sim, job, &next, false);
     if (is_over) {

@@ -151,6 +151,8 @@ static void mix_gang(uint64_t *hash, const struct gang *gang, uint64_t current)
                           gang->is_job_finished,
                           gang->is_hold_wanted,
                           gang->has_suspended_condition,
+                          gang->has_started,
+                          gang->is_ending,
                           gang->wakes_preemptors,
                           gang->wakes_promised,
                           gang->is_stop_counted,

@@ -93,6 +93,9 @@ static void trace_patch(struct scenario *s, const struct job_patch *patch)
     case PATCH_CHECKPOINT:
         text_addf(&s->trace, ": %s", patch->removes_checkpoint ? "no checkpoint" : "checkpoint");
         break;
+    case PATCH_FINISH:
+        text_addf(&s->trace, ": let end");
+        break;
     case PATCH_RESTORE:
         text_addf(&s->trace, ": restore%s", patch->sets_hold ? ", hold" : "");
         break;
@@ -159,7 +162,8 @@ void trace_forget(struct scenario *s)
 
 const char *trace_text(const struct scenario *s)
 {
-    return text_str(&s->trace).ptr == NULL ? "" : text_str(&s->trace).ptr;
+    return s->trace.len == 0 ? ""
+                             : text_str(&s->trace).ptr; /* behind its end is what was forgotten */
 }
 
 /* -- what is expected ---------------------------------------------------------------------------

@@ -70,7 +70,13 @@ enum effect_kind {
     EFFECT_LEDGER,         /* `transition`; no answer */
 };
 
-enum job_patch_purpose { PATCH_ADMIT = 1, PATCH_SUSPEND, PATCH_RESTORE, PATCH_CHECKPOINT };
+enum job_patch_purpose {
+    PATCH_ADMIT = 1,
+    PATCH_SUSPEND,
+    PATCH_RESTORE,
+    PATCH_CHECKPOINT,
+    PATCH_FINISH, /* unsuspended, since no pod is left to start: the Job controller ends it then */
+};
 
 /* What is changed in the pod template of one set, and in its size. */
 struct template_patch {

@@ -1,6 +1,7 @@
 """What happens to a queued Job between its creation and its end: corrected, held, stopped, moved,
 deleted, made again; and what comes late: its queue, its nodes, what it refers to."""
 
+import json
 import time
 
 from lib import fixtures, manifests, runner
@@ -195,6 +196,30 @@ def test_a_user_stops_a_running_job_and_it_is_held(context):
     assert _steering(gangs.job("bare")) == before_bare
     gangs.annotate("gang", HOLD, None)
     gangs.wait_ready("gang", 2)
+
+
+def test_a_job_that_succeeds_or_fails_while_it_is_stopped_ends(context):
+    """A suspension takes status.startTime away, and the API server refuses the Job controller's
+    write of an end without one: such a Job hung for ever. Tallyman lets it go, and it ends."""
+    gangs, queue, _ = _start(context, {"cpu": "0"})
+    ends = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed"}
+    for target in ends:
+        name = target.lower()
+        gangs.create(_job(gangs, name, queue, pods=2))
+        gangs.wait_reason(name, "NeverFits")
+        status = {"succeeded": 2 if target == "SuccessCriteriaMet" else 1, "conditions": [
+            {"type": kind, "status": "True", "reason": "Test",
+             "lastTransitionTime": "2026-01-01T00:00:00Z"} for kind in ("Suspended", target)]}
+        gangs.cluster.kubectl("--as=system:serviceaccount:kube-system:job-controller",
+                              "--as-group=system:masters", "patch", "job", name, "-n", gangs.namespace, "--subresource=status",
+                              "--type=merge", "-p", json.dumps({"status": status}))
+    for target, end in ends.items():
+        gangs.cluster.wait_for(
+            lambda name=target.lower(), end=end: end in [
+                condition["type"] for condition in gangs.job(name)["status"]["conditions"]],
+            30, f"the Job is {end}")
+        gangs.wait_state(target.lower(), "Finished")
+        assert not gangs.pods(target.lower()), "a pod was started"
 
 
 def test_slow_pods_keep_their_quota_until_they_are_gone(context):
