@@ -58,7 +58,7 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
                    ? evaluation->verdict
                    : verdict;
     }
-    if (str_eq_c(attempt->object->spec.fit, "Quota")) {
+    if (attempt->core->ignores_room || str_eq_c(attempt->object->spec.fit, "Quota")) {
         return verdict;
     }
     return attempt_check_fit(attempt, evaluation);

@@ -168,6 +168,13 @@ bool preempt_review(struct core *core, struct gang *gang, bool wants_it)
     return false;
 }
 
+/* Of a gang that can't start although its victims make room: until its time is up, it may come to
+ * fit, by what is on its way elsewhere or by a node that comes back. */
+static bool keeps_room(enum reason reason)
+{
+    return preempt_can_help(reason) || reason == REASON_RESERVED_FOR_OTHER;
+}
+
 /* All victims have stopped. Their devices may be freed a little later than their pods, and somebody
  * else may have taken a place (a foreign pod, a node that went): the room stays reserved until the
  * gang fits or its time is up. False: it stays so. */
@@ -193,7 +200,7 @@ static bool finish(struct core *core, struct gang *gang)
         GANG_PUT(gang, room, reserved_shape, NULL);
         preempt_forget_why(gang);
         check_or_admit(core, gang, &evaluation);
-    } else if (!preempt_can_help(reason) && reason != REASON_RESERVED_FOR_OTHER) {
+    } else if (!keeps_room(reason)) {
         preempt_abort(core, gang);
         gang_review(core, gang);
     } else {
@@ -340,27 +347,41 @@ static void evaluate_without(struct core *core, struct gang *gang, const struct 
     }
 }
 
+/* By the quota alone, or with a place for each pod. */
+static enum reason evaluate_again(struct core *core, struct gang *gang,
+                                  const struct victims *victims, bool ignores_room,
+                                  struct evaluation *ret_evaluation)
+{
+    whatif_begin(core);
+    bookings_ignore(core, true);
+    core->level_cap = 0; /* how far up it had meant to borrow isn't known any more */
+    core->ignores_room = ignores_room;
+    evaluate_without(core, gang, victims, ret_evaluation);
+    core->ignores_room = false;
+    core->level_cap = LEVEL_ANY;
+    bookings_ignore(core, false);
+    whatif_end(core);
+    return ret_evaluation->verdict.reason;
+}
+
 static void reserve_again(struct core *core, struct gang *gang)
 {
     struct evaluation evaluation;
     struct victims victims = {.count = 0};
-    whatif_begin(core);
     struct gang *victim;
     RB_FOREACH (victim, gang_holder_tree, &core->holders) {
         if (find_beneficiary(core, victim) == gang) {
             victims_append(core, &victims, victim);
         }
     }
-    bookings_ignore(core, true);
-    core->level_cap = 0; /* how far up it had meant to borrow isn't known any more */
-    evaluate_without(core, gang, &victims, &evaluation);
-    core->level_cap = LEVEL_ANY;
-    bookings_ignore(core, false);
-    whatif_end(core);
-    if (evaluation.verdict.reason == REASON_NONE) {
+    enum reason reason = evaluate_again(core, gang, &victims, false, &evaluation);
+    bool is_settled = reason != REASON_NONE && /* or else some had not been stopped yet */
+                      preempt(core, gang, &evaluation);
+    if (!is_settled && reason != REASON_NONE && keeps_room(reason)) {
+        reason = evaluate_again(core, gang, &victims, true, &evaluation);
+    }
+    if (!is_settled && reason == REASON_NONE) {
         reserve_for(core, gang, &victims, &evaluation);
-    } else {
-        (void)preempt(core, gang, &evaluation); /* some had not been stopped yet */
     }
     review_asked(core, &victims);
 }

@@ -484,7 +484,8 @@ struct core {
     struct core_cost cost;
     struct core_drift drift;
     bool ignores_quota, wants_places; /* only to tell what else is in the way; how much room is */
-    int64_t advice_credit;            /* what trials for advice may still cost; see advise.c */
+    bool ignores_room;     /* only what would be reserved, whether there is room or not */
+    int64_t advice_credit; /* what trials for advice may still cost; see advise.c */
     int64_t advice_credit_ms;
     struct request_state *requests;       /* by "namespace/name" */
     struct job_requests *requests_by_job; /* by the Job's uid */

@@ -60,12 +60,118 @@ static void room_elsewhere_is_free(void **state)
     expect_state(s, "third", "Admitted");
 }
 
+/* -- it doesn't fit for a while -------------------------------------------------------------------
+ */
+
+/* `high` gets all of the quota, and n1 whole, once `low` has stopped. Before that n1 is cordoned.
+ */
+static void given_reserved_room_that_went(struct scenario *s)
+{
+    given_classes(s);
+    given_node(s, "n1", "cpu=6");
+    given_node(s, "n2", "cpu=2");
+    given_queue(s, "q", "cpu=6 within=LowerPriority");
+    given_job(s, "low", "q", "pods=2 cpu=2 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "low", "n1 n1");
+    given_job(s, "high", "q", "pods=1 cpu=6 priority=high created=1000");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    given_node(s, "n1", "cpu=6 cordoned=true");
+    given_job(s, "third", "q", "pods=1 cpu=2 priority=mid created=2000");
+}
+
+/* The two cpu of quota that were free are `high`'s, until its time is up: whether the controller
+ * runs on, starts anew, or judges it anew. */
+static void expect_room_is_kept(struct scenario *s)
+{
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    expect_state(s, "third", "Pending QuotaExhausted");
+    gang_stops(s, "low");
+    expect_state(s, "third", "Pending QuotaExhausted");
+    given_node(s, "n1", "cpu=6");
+    expect_state(s, "high", "Admitted");
+}
+
+static void room_is_kept_while_its_node_is_away(void **state)
+{
+    struct scenario *s = *state;
+    given_reserved_room_that_went(s);
+    expect_room_is_kept(s);
+}
+
+static void room_is_kept_over_a_restart_while_its_node_is_away(void **state)
+{
+    struct scenario *s = *state;
+    given_reserved_room_that_went(s);
+    restart(s, WITH_ADMISSIONS);
+    expect_room_is_kept(s);
+}
+
+static void room_is_kept_over_an_edit_of_its_queue_while_its_node_is_away(void **state)
+{
+    struct scenario *s = *state;
+    given_reserved_room_that_went(s);
+    given_queue(s, "q", "cpu=7 within=LowerPriority");
+    expect_room_is_kept(s);
+}
+
+/* What a restart takes up again ends as any such room does. */
+static void room_that_stays_away_is_given_up(void **state)
+{
+    struct scenario *s = *state;
+    given_reserved_room_that_went(s);
+    restart(s, WITHOUT_ADMISSIONS);
+    gang_stops(s, "low");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    at(s, 601000);
+    expect_state(s, "high", "Pending NodesFull");
+    expect_state(s, "third", "Admitted");
+}
+
+/* It is kept by the quota, so what the quota doesn't hold any more isn't. */
+static void room_beyond_a_quota_that_was_cut_is_not_kept(void **state)
+{
+    struct scenario *s = *state;
+    given_reserved_room_that_went(s);
+    given_queue(s, "q", "cpu=5 within=LowerPriority");
+    restart(s, WITH_ADMISSIONS);
+    expect_state(s, "high", "Pending NeverFits");
+}
+
+/* `others` are on their way, and may go where `high` would: that is settled when they are bound. */
+static void room_is_kept_over_a_restart_beside_pods_on_their_way(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=4");
+    given_node(s, "n2", "cpu=4");
+    given_queue(s, "q", "cpu=8 within=LowerPriority");
+    given_job(s, "low", "q", "pods=3 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "low", "n1 n1 n1");
+    given_job(s, "others", "q", "pods=2 cpu=1 priority=high created=1000");
+    given_job(s, "high", "q", "pods=2 cpu=2 priority=high created=2000");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    given_node(s, "n2", "cpu=1");
+    given_job(s, "third", "q", "pods=1 cpu=1 priority=mid created=3000");
+    expect_state(s, "third", "Pending QuotaExhausted");
+    restart(s, WITH_ADMISSIONS);
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    expect_state(s, "third", "Pending QuotaExhausted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(free_room_that_it_needs_is_nobody_elses),
         scenario_test(given_up_room_is_anybodys),
         scenario_test(room_elsewhere_is_free),
+        scenario_test(room_is_kept_while_its_node_is_away),
+        scenario_test(room_is_kept_over_a_restart_while_its_node_is_away),
+        scenario_test(room_is_kept_over_an_edit_of_its_queue_while_its_node_is_away),
+        scenario_test(room_that_stays_away_is_given_up),
+        scenario_test(room_beyond_a_quota_that_was_cut_is_not_kept),
+        scenario_test(room_is_kept_over_a_restart_beside_pods_on_their_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
