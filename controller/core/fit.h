@@ -15,6 +15,7 @@ struct pod_demand {
     const struct topology_domain *domain;   /* topology.h; they have to be in it, NULL: anywhere */
     const struct resource_flavor *flavors[FLAVORS_PER_GANG_MAX];
     uint32_t flavor_count;
+    bool is_written; /* the flavors' labels are others than those that its pods got */
 };
 
 /* One pod set that wants its places, and what it gets. */

@@ -12,7 +12,7 @@
 
 static bool has_flavor_labels(const struct pod_demand *demand, const struct node_state *node)
 {
-    for (uint32_t i = 0; i < demand->flavor_count; i++) {
+    for (uint32_t i = 0; i < demand->flavor_count && !demand->is_written; i++) {
         if (!node_labels_contain(&demand->flavors[i]->spec.node_labels,
                                  &node->object->meta.labels)) {
             return false;

@@ -105,7 +105,7 @@ static void take_back(struct core *core, struct plan *plan, uint32_t layer)
 static bool is_same_demand(const struct pod_demand *a, const struct pod_demand *b)
 {
     if (a->set != b->set || a->node_selector != b->node_selector || a->domain != b->domain ||
-        a->flavor_count != b->flavor_count) {
+        a->flavor_count != b->flavor_count || a->is_written != b->is_written) {
         return false;
     }
     for (uint32_t i = 0; i < a->flavor_count; i++) {

@@ -43,6 +43,21 @@ static bool is_implied(const struct string_map *selector, const struct pod_deman
     return true;
 }
 
+/* The flavors' labels are as they were when they were written there; where they have been edited
+ * since, that is of no matter to pods that are let go already. */
+static bool has_flavors_labels(const struct string_map *selector, const struct pod_demand *demand)
+{
+    for (uint32_t f = 0; f < demand->flavor_count; f++) {
+        const struct string_map *labels = &demand->flavors[f]->spec.node_labels;
+        for (uint32_t i = 0; i < labels->count; i++) {
+            if (!has_pair(selector, &labels->items[i])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* It counts only as far as the pods' selector holds them to it. */
 static const struct topology_domain *held_to(const struct gang *gang,
                                              const struct string_map *selector)
@@ -74,7 +89,9 @@ static struct pod_demand promise_demand(struct core *core, const struct gang *ga
         demand_add_flavor(core, &demand, reserved->per_pod.items[i].flavor);
     }
     demand.domain = held_to(gang, demand.node_selector);
-    if (is_implied(demand.node_selector, &demand)) {
+    demand.is_written = own != NULL && gang->state != GANG_RESERVED &&
+                        !has_flavors_labels(demand.node_selector, &demand);
+    if (!demand.is_written && is_implied(demand.node_selector, &demand)) {
         demand.node_selector = &set->node_selector; /* as those that wait ask for it */
     }
     return demand;

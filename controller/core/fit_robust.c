@@ -221,7 +221,7 @@ static bool is_same_set(const struct pod_set *a, const struct pod_set *b)
 
 static bool are_same_flavors(const struct pod_demand *a, const struct pod_demand *b)
 {
-    if (a->flavor_count != b->flavor_count) {
+    if (a->flavor_count != b->flavor_count || a->is_written != b->is_written) {
         return false;
     }
     for (uint32_t i = 0; i < a->flavor_count; i++) {

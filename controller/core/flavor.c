@@ -128,6 +128,7 @@ static bool queue_lists_flavor(const struct queue_state *queue, struct str flavo
 static void wake_flavor(struct core *core, struct str name)
 {
     reaches_forget(core);
+    wake_reserved(core); /* who is Reserved will be sent where it says by then */
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         if (queue_lists_flavor(queue, name)) {

@@ -289,6 +289,9 @@ static struct str reach_key(struct core *core, const struct pod_demand *demand)
         text_add(&text, STR("+"));
         text_add(&text, demand->flavors[i]->meta.name);
     }
+    if (demand->is_written) {
+        text_add(&text, STR("!"));
+    }
     if (demand->node_selector != &demand->set->node_selector) {
         text_add(&text, STR("/"));
         add_pairs(&text, demand->node_selector);

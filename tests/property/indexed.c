@@ -299,8 +299,9 @@ static void edit(struct scenario *s, const struct op *op)
                                         "cpu=4",
                                         "cpu=6 label=kind:b taint=t:NoSchedule",
                                         "cpu=4 label=kind:a cordoned=true"};
-    static const char *const flavors[][2] = {{"level=kind", "level=kind toleration=t"},
-                                             {"label=kind:a", "label=kind:a toleration=t"}};
+    static const char *const flavors[][3] = {
+        {"level=kind", "level=kind toleration=t", "level=kind label=kind:b"},
+        {"label=kind:a", "label=kind:a toleration=t", "label=kind:b"}};
     static const char *const specs[] = {
         "flavor=f cpu=7 gpu.example.com=3 within=LowerPriority cohort=lab",
         "flavor=f cpu=4 gpu.example.com=2 flavor=g cpu=4 gpu.example.com=2 cohort=lab reclaim=Any",
@@ -320,7 +321,7 @@ static void edit(struct scenario *s, const struct op *op)
     (void)snprintf(node, sizeof(node), "n%d", op->a % 4);
     switch ((int)op->kind) {
     case OP_EDIT_FLAVOR:
-        given_flavor(s, op->a % 2 == 0 ? "f" : "g", flavors[op->a % 2][op->b % 2]);
+        given_flavor(s, op->a % 2 == 0 ? "f" : "g", flavors[op->a % 2][op->b % 3]);
         break;
     case OP_EDIT_QUEUE:
         given_queue(s, op->a % 2 == 0 ? "q" : "strict", specs[op->b % ARRAY_COUNT(specs)]);
