@@ -408,11 +408,16 @@ static void write_refused(struct core *core, struct gang *gang, const struct eff
 }
 
 /* A 409 can be about something else than the Job (a quota's own conflict, a webhook's), and then
- * nothing of it will ever be shown. */
+ * nothing of it will ever be shown. The wait goes step by step: a clock that jumps forwards takes
+ * one step of it, and leaves the watch the time to show that the write was carried out. */
 bool conflict_is_over(struct core *core, struct gang *gang)
 {
     if (gang->run->conflict_until_ms == 0 || gang->run->write_effect_id != 0) {
         return false;
+    }
+    if (core->now_ms >= gang->run->conflict_until_ms && gang->run->conflict_waits > 1) {
+        GANG_PUT(gang, run, conflict_waits, gang->run->conflict_waits - 1);
+        GANG_PUT(gang, run, conflict_until_ms, core->now_ms + CONFLICT_STEP_MS);
     }
     if (core->now_ms < gang->run->conflict_until_ms) {
         gang_set_timer(core, gang, gang->run->conflict_until_ms);
@@ -459,7 +464,8 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
     case EFFECT_CONFLICT:
         /* What we hold stays held until the watch has shown what the Job really says now. */
         GANG_PUT(gang, run, awaited_version, gang->run->write_base_version + 1);
-        GANG_PUT(gang, run, conflict_until_ms, core->now_ms + CONFLICT_WAIT_MS);
+        GANG_PUT(gang, run, conflict_waits, CONFLICT_WAIT_MS / CONFLICT_STEP_MS);
+        GANG_PUT(gang, run, conflict_until_ms, core->now_ms + CONFLICT_STEP_MS);
         break;
     case EFFECT_GONE:
         gang_job_gone(core, gang);

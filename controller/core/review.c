@@ -449,6 +449,7 @@ void gang_review(struct core *core, struct gang *gang)
         return;
     }
     GANG_PUT(gang, run, conflict_until_ms, 0);
+    GANG_PUT(gang, run, conflict_waits, 0);
     /* Somebody would have stopped it, but it hadn't started, or our write was on its way:
      * preempt_wake(). */
     if (gang->wakes_preemptors && gang->state != GANG_RESERVED) {

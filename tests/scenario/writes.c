@@ -88,6 +88,29 @@ static void conflict_that_nothing_explains_is_tried_again(void **state)
     expect_state(s, "a", "Admitted");
 }
 
+/* The write may have been carried out, by a try whose answer was lost: what it holds is nobody
+ * else's before the watch has had its time, and no clock that is set forwards shortens that. */
+static void clock_that_jumps_frees_nothing_of_a_write_in_doubt(void **state)
+{
+    struct scenario *s = *state;
+    given_small_cluster(s);
+    writes_are_manual(s, true);
+    given_job(s, "a", "q", "pods=3 cpu=1");
+    scenario_start(s);
+    given_priority_class(s, "high", 100);
+    given_job(s, "b", "q", "pods=2 cpu=1 priority=high");
+    write_conflict(s, "a");
+    clock_jumps(s, 3600000);
+    assert_false(write_is_out(s, "b"));
+    expect_used(s, "q", "cpu=3");
+    at(s, 3600000 + 24000);
+    assert_false(write_is_out(s, "b"));
+    expect_used(s, "q", "cpu=3");
+    at(s, 3600000 + 31000);
+    assert_true(write_is_out(s, "b")); /* it can't have been carried out */
+    expect_used(s, "q", "cpu=2");
+}
+
 static void edit_that_the_watch_shows_first_is_met_by_the_guard(void **state)
 {
     struct scenario *s = *state;
@@ -346,6 +369,7 @@ int main(void)
         scenario_test(refused_write_backs_off_quotes_the_server_and_holds_nothing),
         scenario_test(conflict_is_decided_anew_on_what_the_watch_shows),
         scenario_test(conflict_that_nothing_explains_is_tried_again),
+        scenario_test(clock_that_jumps_frees_nothing_of_a_write_in_doubt),
         scenario_test(edit_that_the_watch_shows_first_is_met_by_the_guard),
         scenario_test(busy_foreign_writer_does_not_keep_a_gang_out),
         scenario_test(own_write_not_yet_seen_is_waited_for),

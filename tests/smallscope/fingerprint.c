@@ -119,6 +119,7 @@ static void mix_gang_numbers(uint64_t *hash, const struct gang *gang, uint64_t c
         gang->run->short_since_ms,
         gang->run->told_short_ms,
         gang->run->conflict_until_ms,
+        gang->run->conflict_waits,
         gang->run->write_retry_ms,
         gang->trouble->memory.requeue_count,
         gang->trouble->memory.requeue_at_ms,

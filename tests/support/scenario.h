@@ -45,6 +45,8 @@ int scenario_teardown(void **state);
 
 /* Goes to that time, waking the core whenever it asked for it on the way. */
 void at(struct scenario *s, int64_t ms);
+/* At once: nothing happens on the way. */
+void clock_jumps(struct scenario *s, int64_t by_ms);
 int64_t scenario_now_ms(const struct scenario *s);
 
 /* -- what is there ------------------------------------------------------------------------------

@@ -45,6 +45,13 @@ void at(struct scenario *s, int64_t ms)
     tick(s);
 }
 
+void clock_jumps(struct scenario *s, int64_t by_ms)
+{
+    scenario_start(s);
+    s->now_ms += by_ms;
+    tick(s);
+}
+
 static bool are_plain;
 
 void scenarios_are_plain(bool is_plain)

@@ -93,6 +93,7 @@
 #define WRITE_REFUSED_RETRY_MS         5000 /* a suspension that the API server refused */
 #define SUSPENDED_COUNT_MAX            1000000 /* in tallyman.dev/suspended; larger ones are not ours */
 #define CONFLICT_WAIT_MS               30000 /* for the watch to show what a 409 was about */
+#define CONFLICT_STEP_MS               5000  /* all that a clock that jumps can take of it */
 #define ADMISSION_RETRY_MS             15000 /* an Admission that the API server refused */
 #define ADMISSION_INTERVAL_MS          1500  /* between two writes of one, but for news: pace.h */
 #define STATUS_BEHIND_MS               200   /* until an older status of that object is answered */
