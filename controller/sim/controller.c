@@ -272,12 +272,14 @@ void controller_free_ghosts(struct sim *sim)
 static void ghost_arrive(struct sim *sim, struct task *task)
 {
     struct ghost *ghost = task->ctx;
+    sim->is_ghost_writing = true;
     for (struct pending_write *pending = ghost->in_flight; pending != NULL;
          pending = pending->next) {
         if (!pending->is_carried_out) {
             (void)write_carry_out(sim, &pending->write);
         }
     }
+    sim->is_ghost_writing = false;
     ghost_free(sim, ghost);
 }
 

@@ -117,6 +117,7 @@ void sim_tell(struct sim *sim, enum sim_note_kind kind, const struct sim_object 
                             .pod = pod == NULL ? STR_NONE : object_meta(pod)->name,
                             .index = pod == NULL ? -1 : pod->pod.index,
                             .node = node,
-                            .text = text};
+                            .text = text,
+                            .is_late = sim->is_ghost_writing};
     sim->options.on_note(sim->options.ctx, &note);
 }

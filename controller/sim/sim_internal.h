@@ -464,6 +464,7 @@ struct sim {
     uint64_t last_stream;
     struct told_object *told; /* for sim_relist() */
     struct ghost *ghosts;
+    bool is_ghost_writing;
     struct pending_write *in_flight; /* in the order of sending */
     struct cached_program *programs;
 };

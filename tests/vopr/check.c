@@ -164,10 +164,24 @@ static void charge_job(void *ctx, const void *value)
     }
 }
 
+static void charge_known_job(void *ctx, const void *value)
+{
+    const struct charges *charges = ctx;
+    const struct job *job = value;
+    bool is_known = true;
+    for (uint32_t i = 0; i < VOPR_JOBS; i++) {
+        is_known =
+            is_known && (known_to_run(charges->v, i) || !str_eq(job->meta.name, job_name(i)));
+    }
+    if (is_known) {
+        charge_job(ctx, job);
+    }
+}
+
 static struct charges count_charges(struct vopr *v, bool is_sure_only)
 {
     struct charges charges = {.v = v, .is_sure_only = is_sure_only};
-    sim_each(v->sim, KIND_JOB, charge_job, &charges);
+    sim_each(v->sim, KIND_JOB, charge_known_job, &charges);
     if (!is_sure_only) {
         sim_each(v->sim, KIND_POD, charge_orphan, &charges);
     }
@@ -209,6 +223,9 @@ void check_admission(struct vopr *v, uint32_t number)
         fail_msg(STR_FMT " is admitted twice", STR_ARG(job_name(number)));
     }
     v->is_admitted[number] = true;
+    if (!known_to_run(v, number)) {
+        return; /* what was so when that was decided may be so no more */
+    }
     check_quota(v, number);
     if (is_room_known(v)) {
         check_room(v, number);

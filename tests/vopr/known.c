@@ -1,4 +1,5 @@
-/* known.c - whether the controller knew the quotas as they are when it asked for a start. */
+/* known.c - whether the controller knew the quotas as they are when it asked for a start, and what
+ * another one has started behind its back. */
 #include "vopr.h"
 
 #include <stdio.h>
@@ -57,4 +58,18 @@ bool known_at_start(const struct vopr *v, uint32_t number)
         is_known = is_known && v->known_since[i] > 0 && v->asked_at[number] >= v->known_since[i];
     }
     return is_known;
+}
+
+void known_start(struct vopr *v, uint32_t number, bool is_late)
+{
+    v->late_ms[number] = is_late ? sim_now_ms(v->sim) + 1 : 0;
+    if (is_late) {
+        v->room_changed_ms = sim_now_ms(v->sim);
+        v->is_charge_unsure = true; /* it may be deleted before it was seen */
+    }
+}
+
+bool known_to_run(const struct vopr *v, uint32_t number)
+{
+    return v->late_ms[number] == 0 || sim_now_ms(v->sim) - v->late_ms[number] > SEEN_MS;
 }

@@ -129,6 +129,7 @@ static void on_note(void *ctx, const struct sim_note *note)
                (long long)note->at_ms, STR_ARG(note->job), (int)note->kind, STR_ARG(note->pod),
                STR_ARG(note->node), STR_ARG(note->text));
         if (note->kind == SIM_JOB_ADMITTED) {
+            known_start(v, i, note->is_late);
             v->is_just_admitted[i] = true;
             v->is_restarted[i] = false;
         } else if (note->kind == SIM_JOB_SUSPENDED || note->kind == SIM_JOB_FINISHED ||

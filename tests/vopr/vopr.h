@@ -68,6 +68,7 @@ struct vopr {
     int64_t high_value;             /* of the PriorityClass */
     uint32_t devices[VOPR_NODES];   /* that its slice lists */
     int64_t starting_ms[VOPR_JOBS]; /* when a write that starts it was sent last */
+    int64_t late_ms[VOPR_JOBS];     /* when a write of a controller that was started it; 0: none */
     int64_t loose_ms[VOPR_JOBS];    /* since when it runs without a record; 0: it doesn't */
     int64_t broken_ms[VOPR_JOBS];   /* since when it is admitted and not whole; 0: it isn't */
     int64_t oversized_ms[VOPR_JOBS]; /* since when it has more pods than it was admitted with */
@@ -110,6 +111,10 @@ void known_take(struct vopr *v, const struct event *event);
 void known_ask(struct vopr *v, uint32_t number, uint64_t write_id);
 void known_forget(struct vopr *v); /* there is another controller now */
 bool known_at_start(const struct vopr *v, uint32_t number);
+/* A gang was started, by this controller or by a late write of one that was. */
+void known_start(struct vopr *v, uint32_t number, bool is_late);
+/* A start by a late write may not have been seen yet. */
+bool known_to_run(const struct vopr *v, uint32_t number);
 
 /* -- order.c -- */
 

@@ -62,6 +62,7 @@ struct sim_note {
     int64_t index;  /* completion index of an Indexed Job's pod; -1: none */
     struct str node;
     struct str text;
+    bool is_late; /* by a write of a controller that was */
 };
 
 /* What a fault makes of a write of Tallyman's. */
