@@ -83,6 +83,9 @@ static enum sim_fault fault(void *ctx, const struct driver_write *write)
     struct vopr *v = ctx;
     bool is_patch = write->effect->kind == EFFECT_PATCH_JOB;
     count_write(v);
+    if (is_patch && write->effect->patch.purpose == PATCH_SUSPEND) {
+        order_hear_stop(v, &write->effect->patch);
+    }
     for (uint32_t i = 0; i < VOPR_JOBS && is_patch; i++) {
         if (write->effect->patch.purpose == PATCH_ADMIT &&
             str_eq(write->effect->name, job_name(i))) {
@@ -128,6 +131,7 @@ static void on_note(void *ctx, const struct sim_note *note)
         printf("[%lld] " STR_FMT " %d " STR_FMT " " STR_FMT " " STR_FMT "\n",
                (long long)note->at_ms, STR_ARG(note->job), (int)note->kind, STR_ARG(note->pod),
                STR_ARG(note->node), STR_ARG(note->text));
+        order_hear(v, i, note);
         if (note->kind == SIM_JOB_ADMITTED) {
             known_start(v, i, note->is_late);
             v->is_just_admitted[i] = true;

@@ -5,6 +5,7 @@
 
 #include "support/check.h"
 #include "tallyman/api/admission.h"
+#include "tallyman/api/codec.h"
 #include "tallyman/api/job.h"
 
 /* So long after a fault somebody may still wait for what it has done to a write. */
@@ -31,20 +32,66 @@ static int64_t made_ms(const struct vopr *v, struct str uid)
     return INT64_MAX;
 }
 
-/* Its Admission says that it waits for nothing but quota, room, or those in front of it. */
-static bool waits_for_room(const struct vopr *v, uint32_t number)
+/* It waits for nothing but quota, room, or those in front of it. */
+static bool is_about_room(struct str reason)
 {
     static const char *const reasons[] = {"QuotaExhausted",  "CohortExhausted", "BorrowingLimit",
                                           "BehindInQueue",   "NodesFull",       "NodeShape",
                                           "DevicesExhausted"};
-    const struct admission *admission =
-        sim_find(v->sim, KIND_ADMISSION, STR("default"), job_name(number));
-    for (size_t i = 0; admission != NULL && i < ARRAY_COUNT(reasons); i++) {
-        if (str_eq_c(admission->status.reason, reasons[i])) {
+    for (size_t i = 0; i < ARRAY_COUNT(reasons); i++) {
+        if (str_eq_c(reason, reasons[i])) {
             return true;
         }
     }
     return false;
+}
+
+static bool waits_for_room(const struct vopr *v, uint32_t number)
+{
+    const struct admission *admission =
+        sim_find(v->sim, KIND_ADMISSION, STR("default"), job_name(number));
+    return admission != NULL && is_about_room(admission->status.reason);
+}
+
+void order_hear(struct vopr *v, uint32_t number, const struct sim_note *note)
+{
+    if (note->kind == SIM_JOB_WAITS) {
+        bool waits = is_about_room(str_take(note->text, str_find_char(note->text, ':')));
+        v->waits_ms[number] = !waits                    ? 0
+                              : v->waits_ms[number] > 0 ? v->waits_ms[number]
+                                                        : note->at_ms + 1;
+        if (waits && note->at_ms - v->promised_ms[number] > STARTING_MS) {
+            v->promised_ms[number] = 0; /* nobody stops for it any more */
+        }
+    } else if (note->kind == SIM_JOB_SUBMITTED || note->kind == SIM_JOB_SUSPENDED) {
+        v->waits_ms[number] = v->promised_ms[number] = 0;
+    }
+}
+
+void order_hear_stop(struct vopr *v, const struct job_patch *patch)
+{
+    struct arena arena;
+    arena_init(&arena);
+    void *value = NULL;
+    struct err err;
+    if (!rc_failed(decode_json(&arena, &suspended_record_schema, patch->suspended, &value, &err))) {
+        struct str gang = ((const struct suspended_record *)value)->for_gang;
+        for (uint32_t i = 0; i < VOPR_JOBS; i++) {
+            if (str_ends_with(gang, job_name(i)) && v->promised_ms[i] == 0) {
+                v->promised_ms[i] = sim_now_ms(v->sim) + 1;
+            }
+        }
+    }
+    arena_deinit(&arena);
+}
+
+/* It waited already when that start was decided, or when somebody was asked to stop for the sake of
+ * it: the room that comes so is nobody else's. */
+static bool has_waited(const struct vopr *v, uint32_t number, uint32_t started)
+{
+    int64_t decided_ms =
+        v->promised_ms[started] > 0 ? v->promised_ms[started] : v->starting_ms[started];
+    return v->waits_ms[number] > 0 && v->waits_ms[number] < decided_ms;
 }
 
 static bool asks_no_more(const struct vopr_shape *a, const struct vopr_shape *b, int64_t b_count)
@@ -84,7 +131,8 @@ void check_order(struct vopr *v, uint32_t number)
     }
     for (uint32_t i = 0; i < VOPR_JOBS; i++) {
         const struct vopr_shape *asked = i == number ? NULL : waiting_shape(v, i);
-        if (asked != NULL && priority_of(v, asked) > priority_of(v, shape) &&
+        if (asked != NULL && has_waited(v, i, number) &&
+            priority_of(v, asked) > priority_of(v, shape) &&
             asks_no_more(asked, shape, vopr_admitted_count(job))) {
             fail_msg(STR_FMT " is admitted before " STR_FMT
                              ", which has a higher priority and asks for no more",

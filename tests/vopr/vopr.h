@@ -68,6 +68,8 @@ struct vopr {
     int64_t high_value;             /* of the PriorityClass */
     uint32_t devices[VOPR_NODES];   /* that its slice lists */
     int64_t starting_ms[VOPR_JOBS]; /* when a write that starts it was sent last */
+    int64_t waits_ms[VOPR_JOBS];    /* since when its Admission says that it waits for room */
+    int64_t promised_ms[VOPR_JOBS]; /* when somebody was first asked to stop for it; 0: nobody */
     int64_t late_ms[VOPR_JOBS];     /* when a write of a controller that was started it; 0: none */
     int64_t loose_ms[VOPR_JOBS];    /* since when it runs without a record; 0: it doesn't */
     int64_t broken_ms[VOPR_JOBS];   /* since when it is admitted and not whole; 0: it isn't */
@@ -120,6 +122,9 @@ bool known_to_run(const struct vopr *v, uint32_t number);
 
 /* A gang was admitted: nobody of higher priority in its queue waits who asks for no more. */
 void check_order(struct vopr *v, uint32_t number);
+void order_hear(struct vopr *v, uint32_t number, const struct sim_note *note);
+/* Somebody is to be suspended: whoever it is for keeps that room. */
+void order_hear_stop(struct vopr *v, const struct job_patch *patch);
 /* Nobody runs for long without a record, broken, or larger than admitted. */
 void check_duration(struct vopr *v, uint32_t number);
 
