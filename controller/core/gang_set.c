@@ -259,6 +259,13 @@ void gang_count_pod(const struct core *core, struct gang *gang, struct pod_state
     add_count(gang, &pod->counted, 1);
 }
 
+/* Its Job does so until it is suspended, whatever is on its way to it. */
+static bool makes_pods(const struct gang *gang)
+{
+    return !gang->is_suspended && !gang->is_job_gone && !gang->is_job_deleting &&
+           !gang->is_job_finished;
+}
+
 int64_t gang_set_promised_pods(const struct gang *gang, const struct reserved_set *reserved)
 {
     /* Room is made for a gang that is checked; there may be none yet. */
@@ -271,7 +278,8 @@ int64_t gang_set_promised_pods(const struct gang *gang, const struct reserved_se
     int64_t live = set == NULL ? 0 : (int64_t)set->live_pods;
     int64_t settled = set == NULL ? 0 : (int64_t)set->settled_pods;
     /* Of a gang that stops, those that are there may still be bound before they are deleted. */
-    int64_t left = (is_starting ? reserved->count : live) - settled;
+    bool may_make_more = is_starting || makes_pods(gang);
+    int64_t left = (may_make_more ? reserved->count : live) - settled;
     return left > 0 ? left : 0;
 }
 

@@ -271,6 +271,7 @@ static void review_stopping(struct core *core, struct gang *gang)
     }
     gang_set_state(core, gang, GANG_SUSPENDING,
                    gang->suspended != NULL ? "Suspended" : "SuspendedByUser");
+    gang_mark_unbound(core, gang);
     if (!has_stopped(gang)) {
         return;
     }

@@ -160,6 +160,27 @@ static void room_is_kept_over_a_restart_beside_pods_on_their_way(void **state)
     expect_state(s, "third", "Pending QuotaExhausted");
 }
 
+/* Until the Job is suspended more of its pods may be made: they would take the places of
+ * whoever starts there before. */
+static void places_of_a_victim_are_its_own_until_its_job_is_suspended(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=4");
+    given_priority_class(s, "high", 100);
+    given_queue(s, "q", "cpu=3 within=LowerPriority");
+    given_queue(s, "r", "cpu=4");
+    given_job(s, "low", "q", "pods=3 cpu=1");
+    scenario_start(s);
+    expect_state(s, "low", "Admitted");
+    writes_are_manual(s, true);
+    given_job(s, "high", "q", "pods=2 cpu=1 priority=high");
+    assert_true(write_is_out(s, "low"));
+    given_job(s, "other", "r", "pods=2 cpu=1");
+    assert_false(write_is_out(s, "other"));
+    write_ok(s, "low", true);
+    assert_true(write_is_out(s, "other"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +193,7 @@ int main(void)
         scenario_test(room_that_stays_away_is_given_up),
         scenario_test(room_beyond_a_quota_that_was_cut_is_not_kept),
         scenario_test(room_is_kept_over_a_restart_beside_pods_on_their_way),
+        scenario_test(places_of_a_victim_are_its_own_until_its_job_is_suspended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
