@@ -148,6 +148,7 @@ struct crowd {
     int64_t pods;
     const int64_t
         *limits; /* by node, in order: at most so many go there; NULL: no limit is known */
+    const uint64_t *nodes; /* bit per node that they may use, for fit_robust.c; NULL: walk them */
 };
 
 struct crowd_list {

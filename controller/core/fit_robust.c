@@ -11,10 +11,21 @@
 #include "shadow.h"
 #include "topology.h"
 
-/* One of them has a domain: the nodes in question are few. */
-static bool share_a_node_of_a_domain(struct core *core, const struct pod_demand *a,
-                                     const struct pod_demand *b)
+#include <string.h>
+
+/* But for its domain. */
+static bool may_be_on(const struct crowd *crowd, const struct node_state *node)
 {
+    uint64_t bit = UINT64_C(1) << (node->index % 64);
+    return crowd->nodes == NULL || (crowd->nodes[node->index / 64] & bit) != 0;
+}
+
+/* One of them has a domain: the nodes in question are few. */
+static bool share_a_node_of_a_domain(struct core *core, const struct crowd *crowd_a,
+                                     const struct crowd *crowd_b)
+{
+    const struct pod_demand *a = &crowd_a->demand;
+    const struct pod_demand *b = &crowd_b->demand;
     if (a->domain != NULL && b->domain != NULL && topology_are_apart(a->domain, b->domain)) {
         return false;
     }
@@ -23,7 +34,8 @@ static bool share_a_node_of_a_domain(struct core *core, const struct pod_demand 
     struct node_indexes nodes = topology_nodes(core, is_of_b ? b->domain : a->domain);
     for (uint32_t i = 0; i < nodes.count; i++) {
         const struct node_state *node = core->node_index[nodes.items[i]];
-        if (node_exclusion(core, a, node) == EXCLUDED_COUNT &&
+        if (may_be_on(crowd_a, node) && may_be_on(crowd_b, node) &&
+            node_exclusion(core, a, node) == EXCLUDED_COUNT &&
             node_exclusion(core, b, node) == EXCLUDED_COUNT) {
             return true;
         }
@@ -31,17 +43,18 @@ static bool share_a_node_of_a_domain(struct core *core, const struct pod_demand 
     return false;
 }
 
-static bool share_a_node(struct core *core, const struct pod_demand *a, const struct pod_demand *b)
+static bool share_a_node(struct core *core, const struct crowd *crowd_a,
+                         const struct crowd *crowd_b)
 {
+    const struct pod_demand *a = &crowd_a->demand;
+    const struct pod_demand *b = &crowd_b->demand;
     if (a->domain != NULL || b->domain != NULL) {
-        return share_a_node_of_a_domain(core, a, b);
+        return share_a_node_of_a_domain(core, crowd_a, crowd_b);
     }
-    const struct reach *reach_a = reach_of(core, a);
-    const struct reach *reach_b = reach_a == NULL ? NULL : reach_of(core, b);
-    if (reach_b != NULL) {
+    if (crowd_a->nodes != NULL && crowd_b->nodes != NULL) {
         bool is_shared = false;
-        for (uint32_t i = 0; i <= reach_a->node_count / 64 && !is_shared; i++) {
-            is_shared = (reach_a->bits[i] & reach_b->bits[i]) != 0;
+        for (uint32_t i = 0; i <= HASH_COUNT(core->nodes) / 64 && !is_shared; i++) {
+            is_shared = (crowd_a->nodes[i] & crowd_b->nodes[i]) != 0;
         }
         return is_shared;
     }
@@ -53,6 +66,23 @@ static bool share_a_node(struct core *core, const struct pod_demand *a, const st
         }
     }
     return false;
+}
+
+/* The nodes of each crowd are looked up once, not for each pair: among many unlike ones their
+ * reaches would push each other out. */
+static void find_nodes(struct core *core, const struct crowd_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct crowd *crowd = &list->items[i];
+        const struct reach *reach = reach_of(core, &crowd->demand);
+        crowd->nodes = NULL;
+        if (reach != NULL) {
+            uint32_t words = reach->node_count / 64 + 1;
+            uint64_t *nodes = ARENA_ARRAY(&core->scratch, uint64_t, words);
+            memcpy(nodes, reach->bits, words * sizeof(uint64_t));
+            crowd->nodes = nodes;
+        }
+    }
 }
 
 /* Whether some device could go to either, directly or through the counters of one card. */
@@ -140,13 +170,12 @@ static int64_t worst_plain_loss(const struct pod_demand *other, const struct pod
 }
 
 /* How many places one pod of `other` can cost `mine`, wherever it lands. */
-static int64_t worst_loss(struct core *core, const struct pod_demand *other,
-                          const struct pod_demand *mine)
+static int64_t worst_loss(struct core *core, const struct crowd *other, const struct crowd *mine)
 {
     bool shares_a_node = share_a_node(core, other, mine);
     bool shares_devices = shares_a_node || core->roaming_devices > 0;
-    int64_t plain = shares_a_node ? worst_plain_loss(other, mine) : 0;
-    int64_t devices = shares_devices ? worst_device_loss(core, other, mine) : 0;
+    int64_t plain = shares_a_node ? worst_plain_loss(&other->demand, &mine->demand) : 0;
+    int64_t devices = shares_devices ? worst_device_loss(core, &other->demand, &mine->demand) : 0;
     return devices > plain ? devices : plain;
 }
 
@@ -193,11 +222,14 @@ bool fit_claims_collide(struct core *core, const struct pod_demand *mine,
     return false;
 }
 
-static bool are_after_one_claim(struct core *core, const struct pod_demand *a,
-                                const struct pod_demand *b)
+static bool are_after_one_claim(struct core *core, const struct crowd *a, const struct crowd *b)
 {
-    bool meets = core->roaming_devices > 0 || share_a_node(core, a, b);
-    return meets && (fit_claims_collide(core, a, b) || fit_claims_collide(core, b, a));
+    if (a->demand.set->claim_count == 0 && b->demand.set->claim_count == 0) {
+        return false;
+    }
+    return (core->roaming_devices > 0 || share_a_node(core, a, b)) &&
+           (fit_claims_collide(core, &a->demand, &b->demand) ||
+            fit_claims_collide(core, &b->demand, &a->demand));
 }
 
 /* Sets of different shapes may differ by their queue, namespace or size alone. */
@@ -300,7 +332,7 @@ static void weigh_other(struct core *core, const struct crowd *mine, const struc
                         struct weighed *weighed)
 {
     bool is_alike = fit_is_alike(&other->demand, &mine->demand);
-    int64_t loss = is_alike ? 1 : worst_loss(core, &other->demand, &mine->demand);
+    int64_t loss = is_alike ? 1 : worst_loss(core, other, mine);
     bool takes = !is_alike && may_take_devices(core, &other->demand, &mine->demand);
     weighed->is_unknown = weighed->is_unknown || loss == LOSS_UNKNOWN;
     weighed->is_contested = weighed->is_contested || takes;
@@ -323,7 +355,7 @@ static bool is_safe(struct core *core, const struct crowd_list *list, uint32_t i
         if (j == i || own == 0) {
             continue;
         }
-        if (are_after_one_claim(core, &mine->demand, &list->items[j].demand)) {
+        if (are_after_one_claim(core, mine, &list->items[j])) {
             return false;
         }
         weigh_other(core, mine, &list->items[j], &weighed);
@@ -417,6 +449,7 @@ bool fit_is_robust(struct core *core, const struct crowd_list *promised,
     /* All its pods look for places, those too that none was found for. */
     uint32_t *of = ARENA_ARRAY(&core->scratch, uint32_t, wants->count);
     add_own_crowds(wants, &all, of);
+    find_nodes(core, &all);
     /* In a shadow the others will have their places long before. */
     for (uint32_t i = 0; shadow_now(core) == NULL && i < promised->count; i++) {
         if (!is_safe(core, &all, i)) {

@@ -53,12 +53,20 @@ void node_touch_drop(struct core *core, struct node_state *node)
     reaches_forget(core);
 }
 
+static void columns_free(struct core *core, struct reach *reach)
+{
+    for (uint32_t i = 0; i < reach->column_count; i++) {
+        mem_free(reach->columns[i].maxima);
+        reach->columns[i] = (struct reach_column){.maxima = NULL};
+    }
+    core->reach_columns -= reach->column_count;
+    reach->column_count = 0;
+}
+
 static void reach_free(struct core *core, struct reach *reach)
 {
     HASH_DEL(core->reaches, reach);
-    for (uint32_t i = 0; i < reach->column_count; i++) {
-        mem_free(reach->columns[i].maxima);
-    }
+    columns_free(core, reach);
     mem_free(reach->bits);
     mem_free(reach->exclusions);
     str_drop(&reach->key);
@@ -171,6 +179,26 @@ static void column_fill(struct core *core, const struct reach *reach, struct rea
     }
 }
 
+/* Of the reach that was used longest ago: there are others enough for it not to be in use now. */
+static void make_room_for_column(struct core *core, const struct reach *wanted)
+{
+    struct reach *oldest = NULL;
+    struct reach *reach;
+    struct reach *next;
+    if (core->reach_columns < REACH_COLUMNS_ALL) {
+        return;
+    }
+    HASH_ITER (hh, core->reaches, reach, next) {
+        if (reach != wanted && reach->column_count > 0 &&
+            (oldest == NULL || reach->used_at < oldest->used_at)) {
+            oldest = reach;
+        }
+    }
+    if (oldest != NULL) {
+        columns_free(core, oldest);
+    }
+}
+
 struct reach_column *reach_column_of(struct core *core, struct reach *reach, struct str resource,
                                      struct device_profile *profile)
 {
@@ -187,6 +215,8 @@ struct reach_column *reach_column_of(struct core *core, struct reach *reach, str
         return NULL;
     }
     if (spare == NULL) {
+        make_room_for_column(core, reach);
+        core->reach_columns++;
         spare = &reach->columns[reach->column_count++];
         spare->maxima = mem_alloc(2 * (size_t)reach->leaves * sizeof(int64_t));
     }

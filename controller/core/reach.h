@@ -14,7 +14,8 @@
 #include "internal.h"
 
 #define REACH_COLUMNS_MAX 12
-#define REACHES_MAX       16
+#define REACHES_MAX       512 /* of some bytes per node, and what their columns take */
+#define REACH_COLUMNS_ALL 192 /* of all reaches: each has 16 bytes per node and more */
 #define REACH_NONE        UINT32_MAX
 
 /* One resource, or the devices of one profile. */

@@ -452,6 +452,7 @@ struct core {
     uint64_t device_plan_epoch;               /* the last in which a device was planned */
     struct node_state *planned_nodes;         /* that the plan has opened; list by next_planned */
     struct reach *reaches;                    /* reach.h */
+    uint32_t reach_columns;                   /* of all of them */
     struct node_state **node_index;           /* owned; by name; NULL: to be made anew */
     struct node_state *newest_node;           /* the last that changed; list by older */
     struct topology_domain *topology_domains; /* topology.h */

@@ -110,7 +110,7 @@ struct topology_room {
     } * sums; /* by level */
 };
 
-/* Up to date; borrowed until nodes change or other rooms are asked for, REACHES_MAX of them. */
+/* Up to date; borrowed until nodes change or TOPOLOGY_ROOMS_MAX other rooms are asked for. */
 struct topology_room *topology_room_of(struct core *core, const struct topology_tree *tree,
                                        const struct pod_demand *demand);
 void topology_rooms_forget(struct core *core);
