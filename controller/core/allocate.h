@@ -22,6 +22,7 @@ struct candidate {
     uint32_t marks;    /* bit per claim of the pod being placed that has it */
     i128 *shares;      /* by capacity, of this search; NULL: it isn't shareable */
     uint32_t share_count;
+    uint32_t *values; /* by constraint: equal for equal attributes, 0 where it has none */
 };
 
 /* A candidate that was given to a request. */
@@ -50,7 +51,10 @@ struct search {
     uint32_t pick_room;
     uint32_t first_pick; /* of this pod */
     uint32_t steps;
-    struct breach breach; /* of FOUND_BROKEN */
+    uint32_t steps_allowed;
+    uint32_t value_count;
+    uint32_t *first_values; /* by claim: where its constraints begin in candidate.values */
+    struct breach breach;   /* of FOUND_BROKEN */
 };
 
 /* -- fit_candidates.c -------------------------------------------------------------------------- */
@@ -65,10 +69,13 @@ bool search_set_order(struct search *search, uint32_t turn);
 /* Its attribute of that full name, NULL: it has none. */
 const struct device_attribute *device_attribute_find(const struct device_state *device,
                                                      struct str name);
-bool device_attribute_equal(const struct device_attribute *a, const struct device_attribute *b);
 
 /* -- fit_allocate.c ---------------------------------------------------------------------------- */
 
+/* What looking at devices took; beyond search.steps_allowed the search ends FOUND_TOO_HARD. */
+void search_count(struct search *search, uint32_t steps);
+/* How many steps the next search of this judgement may take. */
+uint32_t searches_allowed(const struct core *core);
 /* The first way that the allocator finds for one more pod; its picks are added. Nothing changes
  * unless it is FOUND_ALL. */
 enum found search_pod(struct search *search);

@@ -146,6 +146,6 @@ bool node_place_asked_once(struct core *core, const struct device_ask *ask,
 /* Whether the node could serve one pod, were all its devices free. */
 bool node_could_serve(struct core *core, const struct device_ask *ask, struct node_state *node);
 /* Whether kube-scheduler gives up on such a pod as soon as it looks at that node, with none to all
- * but one of `pods` of them there. */
+ * but one of `pods` of them there; too hard: it couldn't be told. */
 bool node_breaks_ask(struct core *core, const struct device_ask *ask, struct node_state *node,
-                     int64_t pods, struct breach *ret_breach);
+                     int64_t pods, struct breach *ret_breach, bool *ret_is_too_hard);

@@ -13,6 +13,20 @@
 #define STEPS_BEFORE_ALIKE 200
 #define TRIED_MAX          8
 
+/* -- what it may cost -------------------------------------------------------------------------- */
+
+/* Where some nodes took much the others are no easier, and everybody else waits meanwhile. */
+uint32_t searches_allowed(const struct core *core)
+{
+    return core->search_steps < ALLOCATE_STEPS_ALL ? ALLOCATE_STEPS_MAX : ALLOCATE_STEPS_FEW;
+}
+
+void search_count(struct search *search, uint32_t steps)
+{
+    search->steps += steps;
+    search->core->search_steps += steps;
+}
+
 /* -- constraints ------------------------------------------------------------------------------- */
 
 /* Whether the candidate keeps that constraint of the claim, beside what this pod has by now. */
@@ -22,9 +36,9 @@ static bool keeps_constraint(const struct search *search, const struct candidate
     const struct device_constraint *constraint =
         &search->ask->claims[claim].spec->constraints.items[index];
     bool is_match = str_is_set(constraint->match_attribute);
-    struct str name = is_match ? constraint->match_attribute : constraint->distinct_attribute;
-    const struct device_attribute *own = device_attribute_find(candidate->device, name);
-    if (own == NULL) {
+    uint32_t at = search->first_values[claim] + index;
+    uint32_t own = candidate->values[at];
+    if (own == 0) {
         return false;
     }
     for (uint32_t i = search->first_pick; i < search->pick_count; i++) {
@@ -33,9 +47,7 @@ static bool keeps_constraint(const struct search *search, const struct candidate
         if (pick->claim != claim || !is_under) {
             continue;
         }
-        const struct device_attribute *other =
-            device_attribute_find(search->items[pick->candidate].device, name);
-        if (device_attribute_equal(own, other) != is_match) {
+        if ((own == search->items[pick->candidate].values[at]) != is_match) {
             return false;
         }
     }
@@ -293,6 +305,7 @@ static enum found find_any(struct search *search, const struct place *place, uin
 {
     struct tried tried = {.count = 0};
     for (uint32_t at = place->from; at < search->count; at++) {
+        search_count(search, at % 8 == 7 ? 1 : 0);
         uint32_t index = search->order[at];
         const struct candidate *candidate = &search->items[index];
         if (!may_be_taken(candidate, place->option, place->claim)) {
@@ -304,6 +317,10 @@ static enum found find_any(struct search *search, const struct place *place, uin
         }
         if ((candidate->options & bit) == 0 || is_like_tried(search, &tried, candidate)) {
             continue;
+        }
+        search_count(search, 1 + (search->pick_count - search->first_pick) / 4);
+        if (search->steps > search->steps_allowed) {
+            return FOUND_TOO_HARD;
         }
         enum found found = take(search, index, place->option, place->claim);
         if (found == FOUND_ALL) {
@@ -317,19 +334,13 @@ static enum found find_any(struct search *search, const struct place *place, uin
     return FOUND_NOT;
 }
 
-/* Where some nodes took that much the others are no easier, and everybody else waits meanwhile. */
-static uint32_t steps_allowed(const struct core *core)
-{
-    return core->search_steps < ALLOCATE_STEPS_ALL ? ALLOCATE_STEPS_MAX : ALLOCATE_STEPS_FEW;
-}
-
 static enum found find_device(struct search *search, const struct place *place)
 {
     const struct ask_option *option = place->option;
     uint64_t bit = option_bit(search, option);
     int64_t wanted = option->is_all ? count_all(search, bit) : option->count;
-    search->core->search_steps++;
-    if (++search->steps > steps_allowed(search->core)) {
+    search_count(search, 1);
+    if (search->steps > search->steps_allowed) {
         return FOUND_TOO_HARD;
     }
     if (wanted == 0) {

@@ -192,7 +192,7 @@ bool node_could_serve(struct core *core, const struct device_ask *ask, struct no
 }
 
 bool node_breaks_ask(struct core *core, const struct device_ask *ask, struct node_state *node,
-                     int64_t pods, struct breach *ret_breach)
+                     int64_t pods, struct breach *ret_breach, bool *ret_is_too_hard)
 {
     struct search search;
     enum found end = FOUND_NOT;
@@ -200,5 +200,6 @@ bool node_breaks_ask(struct core *core, const struct device_ask *ask, struct nod
     (void)add_pods(&search, pods, &end);
     search_close(&search);
     *ret_breach = search.breach;
+    *ret_is_too_hard = end == FOUND_TOO_HARD;
     return end == FOUND_BROKEN;
 }

@@ -175,11 +175,12 @@ static bool ask_breaks(struct core *core, const struct pod_demand *demand,
     }
     struct node_state *node;
     struct breach breach;
+    bool is_too_hard = false;
     fit_plan_new(core);
     RB_FOREACH (node, node_tree, &core->node_order) {
         bool is_out = node_exclusion(core, demand, node) != EXCLUDED_COUNT;
         int64_t here = is_out ? 0 : node_plain_slots(core, demand, node, pods);
-        if (here > 0 && node_breaks_ask(core, ask, node, here, &breach)) {
+        if (here > 0 && node_breaks_ask(core, ask, node, here, &breach, &is_too_hard)) {
             tell_break(
                 result, REASON_NEVER_FITS,
                 arena_format(arena,
@@ -187,6 +188,10 @@ static bool ask_breaks(struct core *core, const struct pod_demand *demand,
                              ": " STR_FMT " %s",
                              STR_ARG(node->name), STR_ARG(ask->claims[breach.claim].where),
                              breach_text(breach.kind)));
+            return true;
+        }
+        if (is_too_hard) { /* it may give up there */
+            tell_break(result, REASON_NODE_SHAPE, ask_is_too_hard(core, demand->set));
             return true;
         }
     }

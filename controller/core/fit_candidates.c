@@ -9,6 +9,7 @@
 #include "internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int driver_and_pool_compare(const struct resource_slice_spec *a,
                                    const struct resource_slice_spec *b)
@@ -132,6 +133,110 @@ static uint32_t count_loose(const struct search *search)
     return 0;
 }
 
+/* -- attributes -------------------------------------------------------------------------------- */
+
+static const struct device_attribute *attribute_by_key(const struct device *device, struct str key)
+{
+    for (uint32_t i = 0; i < device->attributes.count; i++) {
+        if (str_eq(device->attributes.items[i].key, key)) {
+            return &device->attributes.items[i];
+        }
+    }
+    return NULL;
+}
+
+const struct device_attribute *device_attribute_find(const struct device_state *device,
+                                                     struct str name)
+{
+    const struct device_attribute *full = attribute_by_key(device->device, name);
+    size_t slash = str_find_char(name, '/');
+    if (full != NULL || slash == name.len ||
+        !str_eq(str_take(name, slash), device->slice->spec.driver)) {
+        return full;
+    }
+    return attribute_by_key(device->device, str_skip(name, slash + 1));
+}
+
+static int text_compare(struct str a, struct str b)
+{
+    bool is_set = str_is_set(a);
+    return is_set != str_is_set(b) ? (is_set ? 1 : -1) : str_compare(a, b);
+}
+
+static int number_compare(bool is_set_a, int64_t a, bool is_set_b, int64_t b)
+{
+    return is_set_a != is_set_b ? (is_set_a ? 1 : -1) : (a > b) - (a < b);
+}
+
+/* A candidate's attribute of one name. */
+struct named_value {
+    const struct device_attribute *attribute;
+    uint32_t candidate;
+};
+
+static int value_compare(const void *left, const void *right)
+{
+    const struct device_attribute *a = ((const struct named_value *)left)->attribute;
+    const struct device_attribute *b = ((const struct named_value *)right)->attribute;
+    int order = number_compare(a->int_value.is_set, a->int_value.value, b->int_value.is_set,
+                               b->int_value.value);
+    order = order != 0 ? order
+                       : number_compare(a->bool_value.is_set, a->bool_value.value,
+                                        b->bool_value.is_set, b->bool_value.value);
+    order = order != 0 ? order : text_compare(a->string_value, b->string_value);
+    return order != 0 ? order : text_compare(a->version_value, b->version_value);
+}
+
+/* Numbers the values that the candidates have of the attribute, from 1. */
+static void number_values(struct search *search, struct str name, uint32_t at)
+{
+    struct named_value *named =
+        ARENA_ARRAY(&search->core->scratch, struct named_value, search->count + (size_t)1);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < search->count; i++) {
+        const struct device_attribute *attribute =
+            device_attribute_find(search->items[i].device, name);
+        if (attribute != NULL) {
+            named[count++] = (struct named_value){attribute, i};
+        }
+    }
+    if (count > 1) {
+        qsort(named, count, sizeof(struct named_value), value_compare);
+    }
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        number += i == 0 || value_compare(&named[i - 1], &named[i]) != 0 ? 1 : 0;
+        search->items[named[i].candidate].values[at] = number;
+    }
+}
+
+/* What the constraints compare, so that the search compares numbers. */
+static void find_values(struct search *search)
+{
+    const struct device_ask *ask = search->ask;
+    struct arena *arena = &search->core->scratch;
+    uint32_t count = 0;
+    search->first_values = ARENA_ARRAY(arena, uint32_t, ask->claim_count + (size_t)1);
+    for (uint32_t c = 0; c < ask->claim_count; c++) {
+        search->first_values[c] = count;
+        count += ask->claims[c].spec->constraints.count;
+    }
+    search->value_count = count;
+    for (uint32_t i = 0; count > 0 && i < search->count; i++) {
+        search->items[i].values = ARENA_ARRAY(arena, uint32_t, count);
+        memset(search->items[i].values, 0, count * sizeof(uint32_t));
+    }
+    for (uint32_t c = 0; c < ask->claim_count; c++) {
+        const struct device_constraint_list *list = &ask->claims[c].spec->constraints;
+        for (uint32_t i = 0; i < list->count; i++) {
+            struct str name = str_is_set(list->items[i].match_attribute)
+                                  ? list->items[i].match_attribute
+                                  : list->items[i].distinct_attribute;
+            number_values(search, name, search->first_values[c] + i);
+        }
+    }
+}
+
 void search_open(struct search *search, struct core *core, const struct device_ask *ask,
                  const struct node_state *node, bool is_emptied)
 {
@@ -157,44 +262,8 @@ void search_open(struct search *search, struct core *core, const struct device_a
         search->order[i] = i;
     }
     search->loose = count_loose(search);
-}
-
-/* -- attributes -------------------------------------------------------------------------------- */
-
-static const struct device_attribute *attribute_by_key(const struct device *device, struct str key)
-{
-    for (uint32_t i = 0; i < device->attributes.count; i++) {
-        if (str_eq(device->attributes.items[i].key, key)) {
-            return &device->attributes.items[i];
-        }
-    }
-    return NULL;
-}
-
-const struct device_attribute *device_attribute_find(const struct device_state *device,
-                                                     struct str name)
-{
-    const struct device_attribute *full = attribute_by_key(device->device, name);
-    size_t slash = str_find_char(name, '/');
-    if (full != NULL || slash == name.len ||
-        !str_eq(str_take(name, slash), device->slice->spec.driver)) {
-        return full;
-    }
-    return attribute_by_key(device->device, str_skip(name, slash + 1));
-}
-
-bool device_attribute_equal(const struct device_attribute *a, const struct device_attribute *b)
-{
-    if (a == NULL || b == NULL) {
-        return a == b;
-    }
-    return a->int_value.is_set == b->int_value.is_set && a->int_value.value == b->int_value.value &&
-           a->bool_value.is_set == b->bool_value.is_set &&
-           a->bool_value.value == b->bool_value.value &&
-           str_is_set(a->string_value) == str_is_set(b->string_value) &&
-           str_eq(a->string_value, b->string_value) &&
-           str_is_set(a->version_value) == str_is_set(b->version_value) &&
-           str_eq(a->version_value, b->version_value);
+    search->steps_allowed = searches_allowed(core);
+    find_values(search);
 }
 
 /* -- candidates that can't be told apart ------------------------------------------------------- */
@@ -210,19 +279,12 @@ static bool are_counters_equal(const struct device_state *a, const struct device
     return is_equal;
 }
 
-static bool are_attributes_equal(const struct search *search, const struct device_state *a,
-                                 const struct device_state *b)
+static bool are_values_equal(const struct search *search, const struct candidate *a,
+                             const struct candidate *b)
 {
-    for (uint32_t c = 0; c < search->ask->claim_count; c++) {
-        const struct device_constraint_list *list = &search->ask->claims[c].spec->constraints;
-        for (uint32_t i = 0; i < list->count; i++) {
-            struct str name = str_is_set(list->items[i].match_attribute)
-                                  ? list->items[i].match_attribute
-                                  : list->items[i].distinct_attribute;
-            if (!device_attribute_equal(device_attribute_find(a, name),
-                                        device_attribute_find(b, name))) {
-                return false;
-            }
+    for (uint32_t i = 0; i < search->value_count; i++) {
+        if (a->values[i] != b->values[i]) {
+            return false;
         }
     }
     return true;
@@ -237,8 +299,7 @@ static bool are_alike(const struct search *search, const struct candidate *a,
     return is_plain && a->options == b->options && a->out == b->out &&
            (a->failing | b->failing) == 0 && a->is_open == b->is_open &&
            a->is_taken == b->is_taken && a->device->is_uncountable == b->device->is_uncountable &&
-           are_counters_equal(a->device, b->device) &&
-           are_attributes_equal(search, a->device, b->device);
+           are_counters_equal(a->device, b->device) && are_values_equal(search, a, b);
 }
 
 void search_find_alike(struct search *search)
@@ -247,11 +308,17 @@ void search_find_alike(struct search *search)
     for (uint32_t i = 0; i < search->count; i++) {
         struct candidate *candidate = &search->items[i];
         candidate->alike = i;
-        for (uint32_t j = 0; j < i && candidate->alike == i; j++) {
+        uint32_t j = 0;
+        for (; j < i && candidate->alike == i; j++) {
             bool is_first = search->items[j].alike == j;
             if (is_first && are_alike(search, &search->items[j], candidate)) {
                 candidate->alike = j;
             }
+        }
+        search_count(search, j / 16);
+        if (search->steps > search->steps_allowed) {
+            search->knows_alike = false; /* the search ends at its next step */
+            return;
         }
     }
 }

@@ -55,14 +55,15 @@
 #define ADVICE_COMMAND_MAX_BYTES 512
 #define RESOURCE_NAMES_MAX       4096
 #define POD_SETS_MAX             16
-#define CLAIM_SHARERS_MAX        256   /* Kubernetes: ResourceClaim.status.reservedFor */
-#define CLAIM_DEVICES_MAX        32    /* Kubernetes: allocation results of a claim */
-#define ROAMING_GROUPS_MAX       64    /* sets of nodes that see devices of no node; one bit */
-#define ROAMING_CHOICES_MAX      6     /* kinds of nodes that may be full before these run out */
-#define PINNED_NODES_MAX         64    /* that a gang is tried on whole, for one judgement */
-#define ALLOCATE_STEPS_MAX       20000 /* of the search for devices on one node */
-#define ALLOCATE_STEPS_ALL       60000 /* of all nodes of one judgement */
-#define ALLOCATE_STEPS_FEW       500   /* for each node after that */
+#define CLAIM_SHARERS_MAX        256 /* Kubernetes: ResourceClaim.status.reservedFor */
+#define CLAIM_DEVICES_MAX        32  /* Kubernetes: allocation results of a claim */
+#define ROAMING_GROUPS_MAX       64  /* sets of nodes that see devices of no node; one bit */
+#define ROAMING_CHOICES_MAX      6   /* kinds of nodes that may be full before these run out */
+#define PINNED_NODES_MAX         64  /* that a gang is tried on whole, for one judgement */
+/* Steps of searches for devices: a device that is tried, or compared with several others. */
+#define ALLOCATE_STEPS_MAX 500000  /* on one node */
+#define ALLOCATE_STEPS_ALL 1000000 /* of all nodes of one judgement */
+#define ALLOCATE_STEPS_FEW 2000    /* for each node after that */
 /* Who lists more has made a mistake, or lies: each edit and each placement looks at all of them. */
 #define POOL_DEVICES_MAX      65536
 #define NODE_DEVICES_MAX      16384
