@@ -316,8 +316,7 @@ struct gang {
     bool is_suspended : 1;
     bool is_job_finished : 1;
     bool has_label : 1;    /* names a queue; without, it is only here because it holds something */
-    bool is_label_due : 1; /* it has none: the namespace's default queue, to be written with a PATCH
-                            */
+    bool is_label_due : 1; /* it has none: the namespace's default queue, to be written by PATCH */
     bool is_hold_wanted : 1;
     bool is_paused : 1; /* spec.parallelism is 0 */
     bool has_suspended_condition : 1;
