@@ -12,6 +12,7 @@ from .relay import Relay
 
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 SLOTS = 20
+TOKEN_S = 86400
 SOON_S = 5.0      # within so long after a fault has ended decisions have to be right again
 
 
@@ -36,7 +37,7 @@ class Bench:
                                     self.faults).start()
         context.defer(self.proxy.stop)
         self.user = user or {"token": self.cluster.service_account_token("tallyman-system",
-                                                                         "tallyman")}
+                                                                         "tallyman", TOKEN_S)}
         self.kubeconfig = context.session.scratch / f"{context.suffix}.kubeconfig"
         plane_module.write_kubeconfig(self.kubeconfig, f"https://127.0.0.1:{self.proxy.port}",
                                       self.ca_file, self.user)
