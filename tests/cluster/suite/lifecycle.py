@@ -338,6 +338,7 @@ def test_a_gang_that_does_not_get_whole_is_stopped_whole_and_tried_again(context
     gangs.wait_complete("behind")
     controller.restart()
     cluster.wait_for(lambda: gangs.is_started("stuck"), 20, "tried again after its backoff")
+    cluster.wait_for(lambda: gangs.status("stuck")["evictions"] == 2, 20, "stopped once more")
     gangs.wait_reason("stuck", "Backoff", 20)
     status = gangs.status("stuck")
     assert status["evictions"] == 2 and status["requeue"]["count"] == 2, status
