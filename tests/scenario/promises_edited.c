@@ -147,12 +147,10 @@ static void a_write_that_is_not_shown_yet_says_where_its_pods_go(void **state)
     expect_state(s, "in-a", "Pending NodesFull");
 }
 
-/* Its victims still stop, so it will be written with the labels as they are by then. */
-static void a_reserved_gang_goes_by_the_labels_of_now(void **state)
+/* On a1; `high` of the same queue may stop it. */
+static void given_low_runs_in_pool_a(struct scenario *s)
 {
-    struct scenario *s = *state;
     given_priority_class(s, "high", 9);
-    given_node(s, "a1", "cpu=2 label=pool:a");
     given_node(s, "b1", "cpu=2 label=pool:b");
     given_flavor(s, "pool", "label=pool:a");
     given_flavor(s, "any", "");
@@ -161,6 +159,14 @@ static void a_reserved_gang_goes_by_the_labels_of_now(void **state)
     given_job(s, "low", "q", "pods=1 cpu=1");
     scenario_start(s);
     gang_starts(s, "low", "a1");
+}
+
+/* Its victims still stop, so it will be written with the labels as they are by then. */
+static void a_reserved_gang_goes_by_the_labels_of_now(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "a1", "cpu=2 label=pool:a");
+    given_low_runs_in_pool_a(s);
     given_job(s, "high", "q", "pods=1 cpu=2 priority=high");
     expect_state(s, "high", "Reserved WaitingForVictims");
     given_job(s, "in-a", "free", "pods=1 cpu=1 selector=pool:a");
@@ -175,17 +181,9 @@ static void a_reserved_gang_goes_by_the_labels_of_now(void **state)
 static void room_that_no_reserved_gang_wants_any_more_wakes_whom_it_was_missing(void **state)
 {
     struct scenario *s = *state;
-    given_priority_class(s, "high", 9);
     given_node(s, "a1", "cpu=1 label=pool:a");
     given_node(s, "a2", "cpu=1 label=pool:a");
-    given_node(s, "b1", "cpu=2 label=pool:b");
-    given_flavor(s, "pool", "label=pool:a");
-    given_flavor(s, "any", "");
-    given_queue(s, "q", "flavor=pool cpu=2 within=LowerPriority");
-    given_queue(s, "free", "flavor=any cpu=64");
-    given_job(s, "low", "q", "pods=1 cpu=1");
-    scenario_start(s);
-    gang_starts(s, "low", "a1");
+    given_low_runs_in_pool_a(s);
     given_job(s, "high", "q", "pods=2 cpu=1 priority=high");
     expect_state(s, "high", "Reserved WaitingForVictims");
     given_job(s, "in-a", "free", "pods=1 cpu=1 selector=pool:a");
