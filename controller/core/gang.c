@@ -202,7 +202,11 @@ void gang_dequeue(struct core *core, struct gang *gang)
     } else if (was_in_line) {
         waits_link(shape);
     }
-    if (queue->blocker == gang) {
+    if (was_ready && !shape->is_ready) {
+        waits_go_on(core, queue);
+    }
+    /* A head that was woken blocks nobody, and nobody behind it is awake but its likes. */
+    if (queue->blocker == gang || (was_ready && queue_is_strict(queue))) {
         queue->blocker = NULL;
         if (!RB_EMPTY(&queue->pending)) {
             wake_shape(core, RB_MIN(gang_tree, &queue->pending)->shape);

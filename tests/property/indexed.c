@@ -180,6 +180,17 @@ static void behave(const struct manner *manner)
     scenarios_are_cut(manner->admissions_per_step);
 }
 
+/* In a third of the runs the watches are read now and then: what has happened since is taken in
+ * together and decided once. */
+static void read_watches(struct scenario *s, uint64_t seed, uint32_t step)
+{
+    uint64_t random = seed + step;
+    if (seed % 3 == 0 && random_next(&random) % 3 == 0) {
+        events_arrive(s, 0);
+        events_gather(s);
+    }
+}
+
 static struct scenario *run_tree(const struct op *ops, uint32_t count, uint64_t seed,
                                  const struct manner *manner)
 {
@@ -191,8 +202,10 @@ static struct scenario *run_tree(const struct op *ops, uint32_t count, uint64_t 
         if (i == count / 2) {
             scenario_start(s); /* whatever came before is judged in one pass */
         }
+        read_watches(s, seed, i);
         do_tree_op(s, &ops[i], &random, seed % 2 == 0);
     }
+    events_arrive(s, 0);
     return s;
 }
 
@@ -208,23 +221,25 @@ static void ranks_as_plainly(const struct op *ops, uint32_t count, uint64_t seed
     scenario_free(cut);
 }
 
-static struct scenario *run_world(const struct op *ops, uint32_t count, const struct manner *manner)
+static struct scenario *run_world(const struct op *ops, uint32_t count, uint64_t seed,
+                                  const struct manner *manner)
 {
     behave(manner);
     struct scenario *s = scenario_new();
     world_given(s);
     for (uint32_t i = 0; i < count; i++) {
+        read_watches(s, seed, i);
         world_do(s, &ops[i]);
     }
+    events_arrive(s, 0);
     return s;
 }
 
 static void fits_as_plainly(const struct op *ops, uint32_t count, uint64_t seed)
 {
-    (void)seed;
-    struct scenario *indexed = run_world(ops, count, &indexed_at_once);
-    struct scenario *plain = run_world(ops, count, &plainly);
-    struct scenario *cut = run_world(ops, count, &one_by_one);
+    struct scenario *indexed = run_world(ops, count, seed, &indexed_at_once);
+    struct scenario *plain = run_world(ops, count, seed, &plainly);
+    struct scenario *cut = run_world(ops, count, seed, &one_by_one);
     same_deeds(trace_text(indexed), trace_text(plain));
     same_deeds(trace_text(indexed), trace_text(cut));
     scenario_free(indexed);
@@ -235,7 +250,7 @@ static void fits_as_plainly(const struct op *ops, uint32_t count, uint64_t seed)
 /* Beyond those of the world: a node's devices are others. */
 enum { OP_DEVICES = OP_COUNT, OP_DEVICES_TOO, OP_DEVICES_COUNT };
 
-static struct scenario *run_supply(const struct op *ops, uint32_t count,
+static struct scenario *run_supply(const struct op *ops, uint32_t count, uint64_t seed,
                                    const struct manner *manner)
 {
     static const char *const devices[] = {"", "g0", "g1", "g0 g1", "g0 g1 g2"};
@@ -243,6 +258,7 @@ static struct scenario *run_supply(const struct op *ops, uint32_t count,
     struct scenario *s = scenario_new();
     world_given(s);
     for (uint32_t i = 0; i < count; i++) {
+        read_watches(s, seed, i);
         if (ops[i].kind < OP_DEVICES) {
             world_do(s, &ops[i]);
         } else {
@@ -251,14 +267,14 @@ static struct scenario *run_supply(const struct op *ops, uint32_t count,
             given_devices(s, node, devices[ops[i].b % ARRAY_COUNT(devices)]);
         }
     }
+    events_arrive(s, 0);
     return s;
 }
 
 static void wakes_as_plainly(const struct op *ops, uint32_t count, uint64_t seed)
 {
-    (void)seed;
-    struct scenario *indexed = run_supply(ops, count, &indexed_at_once);
-    struct scenario *plain = run_supply(ops, count, &plainly);
+    struct scenario *indexed = run_supply(ops, count, seed, &indexed_at_once);
+    struct scenario *plain = run_supply(ops, count, seed, &plainly);
     same_deeds(trace_text(indexed), trace_text(plain));
     scenario_free(indexed);
     scenario_free(plain);
@@ -354,12 +370,14 @@ static struct scenario *run_edits(const struct op *ops, uint32_t count, uint64_t
     edit(s, &first);
     edit(s, &second);
     for (uint32_t i = 0; i < count; i++) {
+        read_watches(s, seed, i);
         if (ops[i].kind >= OP_COUNT) {
             edit(s, &ops[i]);
         } else if (ops[i].kind != OP_QUOTA) {
             world_do(s, &ops[i]);
         }
     }
+    events_arrive(s, 0);
     return s;
 }
 

@@ -155,6 +155,9 @@ static void step_core(struct scenario *s, struct event *event)
 void step(struct scenario *s, struct event *event)
 {
     step_core(s, event);
+    if (event->more_follow) {
+        return; /* answers come later than what follows at once */
+    }
     while (s->wake_ms <= s->now_ms && scenarios_cut_at() > 0) {
         struct event tick = {.kind = EVENT_TICK};
         step_core(s, &tick); /* the rest of the pass */
@@ -168,7 +171,7 @@ void tell(struct scenario *s, struct entry *entry)
         return; /* it is listed when the controller starts */
     }
     struct event event = {.kind = EVENT_OBJECT, .object = {entry->kind, entry->value}};
-    step(s, &event);
+    s->is_gathering ? gather(s, &event) : step(s, &event);
 }
 
 void tell_gone(struct scenario *s, struct entry *entry)
@@ -176,7 +179,7 @@ void tell_gone(struct scenario *s, struct entry *entry)
     entry_drop(s, entry);
     if (s->is_started) {
         struct event event = {.kind = EVENT_DELETED, .object = {entry->kind, entry->value}};
-        step(s, &event);
+        s->is_gathering ? gather(s, &event) : step(s, &event);
     }
 }
 

@@ -185,6 +185,12 @@ void restart(struct scenario *s, enum restart_with what);
  * made. An odd seed lists kind by kind, each reported complete before the next begins. */
 void listing_order(struct scenario *s, uint64_t seed);
 
+/* What happens from now on is seen only by events_arrive(): all of one moment, and the core decides
+ * after the last. Each kind's events keep their order, as a watch has it; `seed` mixes the kinds,
+ * 0: all as they happened. */
+void events_gather(struct scenario *s);
+void events_arrive(struct scenario *s, uint64_t seed);
+
 /* -- what came of it ----------------------------------------------------------------------------
  */
 

@@ -35,6 +35,8 @@ struct extra_set {
     struct extra_set *next;
 };
 
+struct gathered;
+
 struct scenario {
     struct extra_set *extra_sets;
     struct arena arena;
@@ -53,6 +55,9 @@ struct scenario {
     uint32_t next_uid;
     uint64_t next_version;
     uint64_t listing_seed;
+    bool is_gathering;
+    struct gathered *gathered; /* in the order in which it happened */
+    struct gathered **gathered_last;
     struct entry *entries; /* hash */
     struct entry *first;
     struct entry *last;
@@ -79,7 +84,8 @@ void entry_touch(struct scenario *s, struct entry *entry); /* a new resourceVers
 void tell(struct scenario *s, struct entry *entry);
 void tell_gone(struct scenario *s, struct entry *entry);
 void step(struct scenario *s, struct event *event);
-uint32_t scenarios_cut_at(void); /* see scenarios_are_cut() */
+void gather(struct scenario *s, const struct event *event); /* for events_arrive() */
+uint32_t scenarios_cut_at(void);                            /* see scenarios_are_cut() */
 
 void set_queue_label(struct scenario *s, struct job *job, const struct job_patch *patch);
 void map_set(struct scenario *s, struct string_map *map, struct str key, struct str value);

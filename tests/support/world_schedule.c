@@ -112,7 +112,7 @@ static bool could_take(struct scenario *s, const char *node, const struct pod *p
            claim_reaches(s, pod, node) && free_devices(s, node, devices, wanted) >= wanted;
 }
 
-/* The scheduler writes the claim before it binds. */
+/* The scheduler writes the claim, its consumer with it, before it binds. */
 static void allocate_claim(struct scenario *s, const struct pod *pod, const char *name,
                            const char *node, char devices[64])
 {
@@ -121,11 +121,15 @@ static void allocate_claim(struct scenario *s, const struct pod *pod, const char
         pod_claims(s, name, wanted == 2 ? "two" : "one", devices);
         return;
     }
+    if (pod->spec.resource_claims.count == 0) {
+        return;
+    }
     const struct resource_claim *claim = scenario_object(s, KIND_RESOURCE_CLAIM, "shared");
-    if (pod->spec.resource_claims.count > 0 && claim->status.allocation == NULL) {
+    if (claim->status.allocation == NULL) {
         (void)free_devices(s, node, devices, 1);
         claim_allocated(s, "shared", devices);
     }
+    claim_reserved(s, "shared", name);
 }
 
 bool world_bind(struct scenario *s, struct entry *entry, uint8_t choice)
