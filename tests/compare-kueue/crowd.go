@@ -58,6 +58,24 @@ func explainByRules(binary, directory string, result *comparison) {
 		fmt.Println("step by step:")
 	}
 	result.kind, result.err = followTallyman(ctrl.LoggerInto(context.Background(), logr.Discard()), binary, directory, result)
+	if result.err == nil && result.kind == "" && result.isSameButForNothing() {
+		result.kind = "started-for-nothing"
+	}
+}
+
+// Kueue has started gangs and stopped them again, which Tallyman has never started: apart from these
+// the two end alike.
+func (c *comparison) isSameButForNothing() bool {
+	kueue := maps.Clone(c.kueue)
+	victims := slices.Clone(kueue[everyVictim].victims)
+	for _, g := range c.state.waiting {
+		if kueue[g.name].decision == "Stopped" && c.tallyman[g.name].decision == "Wait" {
+			kueue[g.name] = c.tallyman[g.name]
+			victims = slices.DeleteFunc(victims, func(name string) bool { return name == g.name })
+		}
+	}
+	kueue[everyVictim] = answer{victims: victims}
+	return (&comparison{state: c.state, kueue: kueue, tallyman: c.tallyman}).isSame()
 }
 
 type namedRules struct {
