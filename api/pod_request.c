@@ -1,7 +1,7 @@
 /* A template. Pods that exist are in pod_request_live.c. */
 #include "tallyman/api/pod_request.h"
 
-#include "pod_count.h"
+#include "limit_range.h"
 
 /* A pair of lists that is filled together. */
 struct exact_resources {
@@ -69,17 +69,18 @@ static void load_resources(struct counting *counting, struct exact_resources *to
 
 /* Pod-level resources are completed only where some are written (DefaultPodLevelResources, on by
  * default since 1.37). Its last step fills limits, on which no request depends. */
-static struct exact_list template_pod_level(struct counting *counting, const struct pod_spec *spec,
-                                            const struct exact_list *request_sum,
-                                            const struct exact_list *limit_sum)
+static struct exact_resources template_pod_level(struct counting *counting,
+                                                 const struct pod_spec *spec,
+                                                 const struct exact_list *request_sum,
+                                                 const struct exact_list *limit_sum)
 {
     struct exact_resources level = {.requests = {.count = 0}};
     if (spec->resources == NULL) {
-        return level.requests;
+        return level;
     }
     load_resources(counting, &level, (struct place){.owner = "pod"}, spec->resources);
     if (level.requests.count == 0 && level.limits.count == 0) {
-        return level.requests;
+        return level;
     }
     for (uint32_t i = 0; i < limit_sum->count; i++) {
         const struct exact_amount *amount = &limit_sum->items[i];
@@ -96,7 +97,7 @@ static struct exact_list template_pod_level(struct counting *counting, const str
         }
     }
     exact_fill_list(counting, &level.requests, &level.limits);
-    return level.requests;
+    return level;
 }
 
 static void add_template_overhead(struct counting *counting, struct exact_list *sum,
@@ -131,13 +132,18 @@ struct rc pod_template_requests(struct arena *arena, const struct pod_spec *spec
         exact_fill_list(&counting, &own.requests, &defaults.requests);
         requests[i] = own.requests;
         limits[i] = own.limits;
+        const struct limited limited = {false, place.owner, place.name, &requests[i], &limits[i]};
+        limits_check(&counting, context, &limited);
     }
     TRY(counting.failure);
 
     struct exact_list sum = containers_sum(&counting, spec, requests);
     struct exact_list limit_sum = containers_sum(&counting, spec, limits);
-    struct exact_list pod_level = template_pod_level(&counting, spec, &sum, &limit_sum);
-    replace_by_pod_level(&counting, &sum, &pod_level);
+    struct exact_resources level = template_pod_level(&counting, spec, &sum, &limit_sum);
+    replace_by_pod_level(&counting, &sum, &level.requests);
+    replace_by_pod_level(&counting, &limit_sum, &level.limits);
+    const struct limited pod = {.is_pod = true, .requests = &sum, .limits = &limit_sum};
+    limits_check(&counting, context, &pod);
     add_template_overhead(&counting, &sum, spec, context->runtime_class);
     return counting_finish(&counting, &sum, ret_amounts);
 }

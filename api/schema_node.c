@@ -33,6 +33,7 @@ static const struct field limit_range_item_fields[] = {
     F_RESOURCE_LIST(limit_range_item, min, "min"),
     F_RESOURCE_LIST(limit_range_item, default_limits, "default"),
     F_RESOURCE_LIST(limit_range_item, default_request, "defaultRequest"),
+    F_RESOURCE_LIST(limit_range_item, max_limit_request_ratio, "maxLimitRequestRatio"),
 };
 static SCHEMA(limit_range_item);
 

@@ -180,17 +180,6 @@ static void behave(const struct manner *manner)
     scenarios_are_cut(manner->admissions_per_step);
 }
 
-/* In a third of the runs the watches are read now and then: what has happened since is taken in
- * together and decided once. */
-static void read_watches(struct scenario *s, uint64_t seed, uint32_t step)
-{
-    uint64_t random = seed + step;
-    if (seed % 3 == 0 && random_next(&random) % 3 == 0) {
-        events_arrive(s, 0);
-        events_gather(s);
-    }
-}
-
 static struct scenario *run_tree(const struct op *ops, uint32_t count, uint64_t seed,
                                  const struct manner *manner)
 {
@@ -202,7 +191,7 @@ static struct scenario *run_tree(const struct op *ops, uint32_t count, uint64_t 
         if (i == count / 2) {
             scenario_start(s); /* whatever came before is judged in one pass */
         }
-        read_watches(s, seed, i);
+        events_arrive_at_times(s, seed, i);
         do_tree_op(s, &ops[i], &random, seed % 2 == 0);
     }
     events_arrive(s, 0);
@@ -228,7 +217,7 @@ static struct scenario *run_world(const struct op *ops, uint32_t count, uint64_t
     struct scenario *s = scenario_new();
     world_given(s);
     for (uint32_t i = 0; i < count; i++) {
-        read_watches(s, seed, i);
+        events_arrive_at_times(s, seed, i);
         world_do(s, &ops[i]);
     }
     events_arrive(s, 0);
@@ -258,7 +247,7 @@ static struct scenario *run_supply(const struct op *ops, uint32_t count, uint64_
     struct scenario *s = scenario_new();
     world_given(s);
     for (uint32_t i = 0; i < count; i++) {
-        read_watches(s, seed, i);
+        events_arrive_at_times(s, seed, i);
         if (ops[i].kind < OP_DEVICES) {
             world_do(s, &ops[i]);
         } else {
@@ -370,7 +359,7 @@ static struct scenario *run_edits(const struct op *ops, uint32_t count, uint64_t
     edit(s, &first);
     edit(s, &second);
     for (uint32_t i = 0; i < count; i++) {
-        read_watches(s, seed, i);
+        events_arrive_at_times(s, seed, i);
         if (ops[i].kind >= OP_COUNT) {
             edit(s, &ops[i]);
         } else if (ops[i].kind != OP_QUOTA) {

@@ -408,6 +408,7 @@ static void loaded_trees_hold(const struct op *ops, uint32_t count, uint64_t see
     struct load load = load_new(seed);
     for (uint32_t i = 0; i < count; i++) {
         int g = ops[i].a % GANGS;
+        events_arrive_at_times(load.s, seed, i);
         switch (ops[i].kind) {
         case OP_BIND:
             (void)bind_one(&load, g);
@@ -419,9 +420,11 @@ static void loaded_trees_hold(const struct op *ops, uint32_t count, uint64_t see
             finish(&load, g);
             break;
         case OP_SETTLE:
+            events_arrive(load.s, 0);
             settle(&load);
             break;
         case OP_RESTART:
+            events_arrive(load.s, 0);
             restart_decides_the_same(&load, &ops[i]);
             break;
         default:
@@ -430,6 +433,7 @@ static void loaded_trees_hold(const struct op *ops, uint32_t count, uint64_t see
         }
         check_quota(&load);
     }
+    events_arrive(load.s, 0);
     settle(&load);
     check_quota(&load);
     scenario_free(load.s);

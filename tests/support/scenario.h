@@ -190,6 +190,9 @@ void listing_order(struct scenario *s, uint64_t seed);
  * 0: all as they happened. */
 void events_gather(struct scenario *s);
 void events_arrive(struct scenario *s, uint64_t seed);
+/* Before each step of a random run: in a third of the runs what has happened arrives now and then,
+ * and what happens until then is of one moment. events_arrive() at the end. */
+void events_arrive_at_times(struct scenario *s, uint64_t seed, uint32_t step);
 
 /* -- what came of it ----------------------------------------------------------------------------
  */

@@ -60,3 +60,12 @@ void events_arrive(struct scenario *s, uint64_t seed)
         step(s, &one->event);
     }
 }
+
+void events_arrive_at_times(struct scenario *s, uint64_t seed, uint32_t step)
+{
+    uint64_t random = seed + step;
+    if (seed % 3 == 0 && random_next(&random) % 3 == 0) {
+        events_arrive(s, 0);
+        events_gather(s);
+    }
+}

@@ -29,6 +29,7 @@ struct limit_range_item {
     struct resource_list min;
     struct resource_list default_limits; /* JSON name: default */
     struct resource_list default_request;
+    struct resource_list max_limit_request_ratio; /* numbers, not amounts */
 };
 
 struct limit_range_item_list {
