@@ -17,6 +17,7 @@ static const struct field resource_requirements_fields[] = {
 static SCHEMA(resource_requirements);
 
 static const struct field container_port_fields[] = {
+    F_INT(container_port, container_port, "containerPort"),
     F_INT(container_port, host_port, "hostPort"),
     F_STRING(container_port, protocol, "protocol"),
     F_STRING(container_port, host_ip, "hostIP"),

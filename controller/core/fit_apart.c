@@ -147,14 +147,11 @@ bool node_is_kept_off(const struct core *core, const struct pod_set *set,
 
 static bool has_port(const struct pod_spec *spec, int64_t port)
 {
-    for (uint32_t i = 0; i < spec->containers.count; i++) {
-        const struct container_port_list *ports = &spec->containers.items[i].ports;
-        for (uint32_t j = 0; j < ports->count; j++) {
-            bool is_host_port = ports->items[j].host_port.is_set;
-            int64_t own = is_host_port ? ports->items[j].host_port.value : 0;
-            if (own > 0 && (port == 0 || own == port)) {
-                return true;
-            }
+    struct host_port_cursor cursor = {0};
+    int64_t own = 0;
+    while ((own = pod_next_host_port(spec, &cursor)) > 0) {
+        if (port == 0 || own == port) {
+            return true;
         }
     }
     return false;

@@ -167,16 +167,12 @@ static void pod_read_ports(struct pod_state *pod, const struct pod *object)
     mem_free(pod->host_ports);
     pod->host_ports = NULL;
     pod->host_port_count = 0;
-    for (uint32_t i = 0; i < object->spec.containers.count; i++) {
-        const struct container_port_list *ports = &object->spec.containers.items[i].ports;
-        for (uint32_t j = 0; j < ports->count; j++) {
-            int64_t port = ports->items[j].host_port.is_set ? ports->items[j].host_port.value : 0;
-            if (port > 0) {
-                size_t size = (pod->host_port_count + 1) * sizeof(int64_t);
-                pod->host_ports = mem_realloc(pod->host_ports, size);
-                pod->host_ports[pod->host_port_count++] = port;
-            }
-        }
+    struct host_port_cursor cursor = {0};
+    int64_t port = 0;
+    while ((port = pod_next_host_port(&object->spec, &cursor)) > 0) {
+        pod->host_ports =
+            mem_realloc(pod->host_ports, (pod->host_port_count + 1) * sizeof(int64_t));
+        pod->host_ports[pod->host_port_count++] = port;
     }
 }
 

@@ -22,6 +22,7 @@ struct resource_requirements {
 };
 
 struct container_port {
+    struct opt_int container_port;
     struct opt_int host_port;
     struct str protocol; /* absent: TCP */
     struct str host_ip;
@@ -202,6 +203,16 @@ struct pod_template {
 /* Succeeded or Failed: it holds nothing any more. */
 bool pod_is_terminal(const struct pod *pod);
 bool pod_is_ready(const struct pod *pod);
+
+/* How far a walk over a pod's host ports has come; {0} at its beginning. */
+struct host_port_cursor {
+    uint32_t container; /* init containers first */
+    uint32_t port;
+};
+
+/* The next port of its node that the pod takes for as long as it runs; 0: no more. */
+int64_t pod_next_host_port(const struct pod_spec *spec, struct host_port_cursor *cursor);
+
 /* The affinity after a merge PATCH: `sets` gives the required node terms (NULL: nothing), `drops`
  * is absent or names what goes ("affinity", "nodeAffinity", "required"). In the arena; its parts
  * are borrowed. */
