@@ -261,8 +261,10 @@ static void claim_replace(struct core *core, struct claim_state *claim,
     }
     bool has_fewer_users = object != NULL && old != NULL &&
                            object->status.reserved_for.count < old->status.reserved_for.count;
+    bool is_going = object != NULL && object->meta.deletion_timestamp.is_set;
+    bool was_going = old != NULL && old->meta.deletion_timestamp.is_set;
     bool is_changed = was_there != (object != NULL) || was_allocated != claim_is_allocated(claim) ||
-                      has_fewer_users;
+                      has_fewer_users || is_going != was_going;
     drift_claim(core, claim);
     group_claim_changed(core, claim, old);
     if (is_changed && claim->users > 0) {

@@ -228,6 +228,13 @@ static void pod_set_add_claim(struct core *core, struct pod_set *set, struct str
     }
     ask_add_claim(core, set->shape, &demand->claim->object->spec.devices, where, &demand->ask,
                   &demand->requests, &demand->request_count);
+    if (demand->claim->object->meta.deletion_timestamp.is_set) {
+        shape_break(set->shape, REASON_MISSING_REFERENCE,
+                    arena_format(&core->scratch,
+                                 STR_FMT " is being deleted, and kube-scheduler places no pod "
+                                         "with it",
+                                 STR_ARG(where)));
+    }
     if (!is_of_group && set->size.pods > CLAIM_SHARERS_MAX) {
         shape_break(set->shape, REASON_INVALID,
                     arena_format(&core->scratch,
