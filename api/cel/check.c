@@ -444,7 +444,7 @@ struct rc cel_check_tree(struct cel_check *check, struct cel_node *root, struct 
     }
     bool is_text = check->purpose == CEL_MESSAGE;
     if (type->kind != (is_text ? CEL_T_STRING : CEL_T_BOOL) && type->kind != CEL_T_DYN) {
-        return cel_check_fail(check, root, err, "a %s, this one gives a %.*s",
+        return cel_check_fail(check, root, err, "a %s; the type of this one is %.*s",
                               is_text ? "message must give a text"
                                       : "selector must give true or false",
                               STR_ARG(cel_type_text(check->arena, type)));

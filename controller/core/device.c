@@ -125,7 +125,7 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     struct str key = key_join(&core->scratch, pool->key, object->name);
     struct device_state *device = table_find(&core->devices_by_key, key);
     if (device != NULL) {
-        pool->problem = "two of its slices list the same device";
+        pool->problem = "a device of it is listed twice";
         return;
     }
     device = MEM_NEW(struct device_state);
@@ -250,6 +250,10 @@ static const char *pool_problem(const struct core *core, const struct pool_state
     }
     if (devices > POOL_DEVICES_MAX) {
         return "it lists more than " TEXT_OF(POOL_DEVICES_MAX) " devices";
+    }
+    if (wanted > 0 && seen > wanted) {
+        return "it has more slices than their resourceSliceCount says; has another node a pool of "
+               "the same name?";
     }
     return seen == wanted ? NULL : "its newest generation isn't complete yet";
 }

@@ -61,6 +61,13 @@ static struct verdict too_large(struct core *core, const struct fit_result *fit)
                          STR_ARG(str_skip(fit->too_large_of, slash + 1)), (long long)fit->asked,
                          STR_ARG(short_name(arena, fit)), STR_ARG(nodes_text(arena, fit))));
     }
+    if (str_eq_c(fit->short_of, RESOURCE_PODS)) {
+        return say(REASON_NEVER_FITS,
+                   arena_format(arena,
+                                "no node that it may use takes pods: "
+                                "status.allocatable.pods is 0 or missing (" STR_FMT ")",
+                                STR_ARG(nodes_text(arena, fit))));
+    }
     return say(REASON_NEVER_FITS,
                arena_format(arena,
                             "one pod needs " STR_FMT " " STR_FMT
@@ -243,6 +250,23 @@ static struct verdict uneven(struct core *core, const struct pod_set *set,
                             STR_ARG(sure), STR_ARG(nodes)));
 }
 
+static struct verdict scattered(struct arena *arena, const struct pod_set *set,
+                                const struct fit_result *fit)
+{
+    int64_t pods = set->size.min_count;
+    const char *why = pod_set_keeps_apart(set)     ? "; their anti-affinity lets one on a node"
+                      : pod_set_is_one_a_node(set) ? "; each takes a port of its node (hostPort) "
+                                                     "that no other pod there may have"
+                                                   : "";
+    return say(REASON_NODE_SHAPE,
+               arena_format(arena,
+                            "enough is free in total, but " STR_FMT " place on %s (" STR_FMT ")%s",
+                            STR_ARG(pods == 1 ? STR("such a pod doesn't find a")
+                                              : arena_format(arena, "%lld such pods don't find a",
+                                                             (long long)pods)),
+                            together_text(set), STR_ARG(nodes_text(arena, fit)), why));
+}
+
 /* Enough in all, and not together. */
 static struct verdict misshapen(struct core *core, const struct pod_set *set,
                                 const struct fit_result *fit)
@@ -260,12 +284,7 @@ static struct verdict misshapen(struct core *core, const struct pod_set *set,
         return uneven(core, set, fit);
     }
     if (!str_is_set(fit->apart)) {
-        return say(REASON_NODE_SHAPE,
-                   arena_format(arena,
-                                "enough is free in total, but %lld such pods don't find a place on "
-                                "%s (" STR_FMT ")",
-                                (long long)set->size.min_count, together_text(set),
-                                STR_ARG(nodes_text(arena, fit))));
+        return scattered(arena, set, fit);
     }
     struct verdict verdict =
         say(REASON_NODE_SHAPE,

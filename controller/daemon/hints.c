@@ -227,14 +227,27 @@ static void check_node(struct hints *hints, const struct manifest *manifest)
     }
 }
 
+static bool is_of_group(struct str api_version, const char *group)
+{
+    size_t slash = str_find_char(api_version, '/');
+    return slash < api_version.len ? str_eq_c(str_take(api_version, slash), group)
+                                   : group[0] == '\0';
+}
+
+/* Of a kind that is read, in a version that isn't. */
 static void check_foreign(struct hints *hints, const struct manifest *manifest)
 {
-    if (str_eq_c(manifest->kind, "Job")) {
-        hint(hints, manifest,
-             arena_format(&hints->arena,
-                          "it is passed over: its apiVersion is " STR_FMT
-                          "; Jobs of batch/v1 are queued",
-                          STR_ARG(manifest->api_version)));
+    for (int i = KIND_NONE + 1; i < KIND_COUNT; i++) {
+        const struct kind_info *kind = kind_info((enum object_kind)i);
+        if (str_eq_c(manifest->kind, kind->name) &&
+            is_of_group(manifest->api_version, kind->group)) {
+            hint(hints, manifest,
+                 arena_format(&hints->arena,
+                              "it is passed over: its apiVersion is " STR_FMT
+                              "; Tallyman reads kind %s of %s%s%s",
+                              STR_ARG(manifest->api_version), kind->name, kind->group,
+                              kind->group[0] == '\0' ? "" : "/", kind->version));
+        }
     }
 }
 

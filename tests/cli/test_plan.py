@@ -124,8 +124,10 @@ def test_a_mistyped_key_and_a_job_that_is_passed_over_are_told(bench):
     plain = job("e", "crane", 1)
     del plain["metadata"]["labels"]
     old = {"apiVersion": "batch/v1beta1", "kind": "Job", "metadata": {"name": "f"}}
+    slices = {"apiVersion": "resource.k8s.io/v1alpha3", "kind": "ResourceSlice", "metadata": {"name": "g"}}
+    other = {"apiVersion": "example.com/v1", "kind": "Job", "metadata": {"name": "h"}}
     given = bench.file([*map(bare, [queue("crane"), node("n1"), typo, misplaced, empty, foreign, plain]),
-                        old])
+                        old, slices, other])
     answer = bench.plan("-f", given).expect(0)
     for text in ("Job a: annotation of the Job tallyman.dev/mincount has no effect: did you mean "
                  "tallyman.dev/min-count, an annotation of the Job?",
@@ -133,10 +135,12 @@ def test_a_mistyped_key_and_a_job_that_is_passed_over_are_told(bench):
                  "be an annotation of the Job",
                  "Job c: it is passed over: label tallyman.dev/queue is empty",
                  "Job d: it is passed over: spec.managedBy says that example.com/other runs it",
-                 "Job: it is passed over: its apiVersion is batch/v1beta1"):
+                 "Job: it is passed over: its apiVersion is batch/v1beta1",
+                 "ResourceSlice: it is passed over: its apiVersion is resource.k8s.io/v1alpha3; Tallyman reads "
+                 "kind ResourceSlice of resource.k8s.io/v1"):
         assert text in answer.err, (text, answer.err)
     assert "Job e" not in answer.err, answer.err
-    assert len(answer.err.strip().split("\n")) == 5, answer.err
+    assert len(answer.err.strip().split("\n")) == 6, answer.err
     none = bench.plan("-f", bench.file([bare(queue("crane")), bare(plain)]))
     none.expect(0, "No Job names a queue")
     assert "Job e: it is passed over: it has no label tallyman.dev/queue" in none.err, none.err

@@ -252,6 +252,31 @@ static void claim_template_wakes(void **state)
     expect_woken(s, 1);
 }
 
+/* Its finalizer keeps the object for a while, and kube-scheduler places nobody with it. */
+static void claim_that_is_being_deleted_wakes(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_devices(s, "n1", "g0 g1");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_claim(s, "c", CLASS, 1);
+    given_bystander(s);
+    given_queue(s, "q", "cpu=1 gpu.example.com=2");
+    given_job(s, "a", "q", "pods=2 cpu=1 claim=c");
+    expect_state(s, "a", "Pending NeverFits");
+    given_json(s, KIND_RESOURCE_CLAIM,
+               "{\"metadata\":{\"name\":\"c\",\"deletionTimestamp\":\"2026-11-29T12:00:00Z\"},"
+               "\"spec\":{\"devices\":{\"requests\":[{\"name\":\"r\",\"exactly\":"
+               "{\"deviceClassName\":\"gpu.example.com\"}}]}}}");
+    expect_state(s, "a", "Pending MissingReference");
+    given_queue(s, "q", "cpu=2 gpu.example.com=2");
+    expect_state(s, "a", "Pending MissingReference");
+    object_gone(s, KIND_RESOURCE_CLAIM, "c");
+    expect_state(s, "a", "Pending MissingReference");
+    given_claim(s, "c", CLASS, 1);
+    expect_state(s, "a", "Admitted");
+}
+
 static void namespace_label_wakes(void **state)
 {
     struct scenario *s = *state;
@@ -350,6 +375,7 @@ int main(void)
         scenario_test(runtime_class_wakes),
         scenario_test(device_class_wakes),
         scenario_test(claim_template_wakes),
+        scenario_test(claim_that_is_being_deleted_wakes),
         scenario_test(namespace_label_wakes),
         scenario_test(priority_class_wakes),
         scenario_test(time_wakes),
