@@ -137,8 +137,6 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     device->slice = slice->object;
     device->device = object;
     device->pool = pool;
-    pool->has_binding_conditions =
-        pool->has_binding_conditions || object->binding_conditions.count > 0;
     device->is_shareable = opt_is_true(object->allow_multiple_allocations);
     if (device->is_shareable) {
         device->shares = mem_zalloc((object->capacity.count + 1) * sizeof(*device->shares));
@@ -180,7 +178,6 @@ static void pool_clear(struct core *core, struct pool_state *pool)
         device_free(core, device);
     }
     pool->counter_count = 0;
-    pool->has_binding_conditions = false;
     core->doubtful_pools -= pool->loose_part != NULL ? 1 : 0;
     pool->loose_part = pool->loose_card = NULL;
 }

@@ -78,11 +78,12 @@ bool fit_claims_are_in_own_way(struct core *core, const struct fit_want *want,
     if (want->min_count <= 1 || !fit_claims_collide(core, demand, demand)) {
         return false;
     }
-    result->claim_trouble =
-        arena_format(&core->scratch,
-                     "ResourceClaim " STR_FMT " and the pods' own claim templates may be given the "
-                     "same devices, so that nobody can tell whether all pods would find theirs; "
-                     "they would start with device selectors that exclude each other",
-                     STR_ARG(demand->set->claims[0].claim->key));
+    struct str key = demand->set->claims[0].claim->key;
+    result->claim_trouble = arena_format(
+        &core->scratch,
+        "ResourceClaim " STR_FMT " and the pods' own claim templates may be given the same "
+        "devices, so that nobody can tell whether all pods would find theirs; they would start "
+        "with device selectors that exclude each other",
+        STR_ARG(key));
     return true;
 }

@@ -153,7 +153,7 @@ static bool has_amount(const struct core *core, const struct record_pod_set *rec
     bool has = record->requests.count == 0; /* it is what the template asks */
     for (uint32_t i = 0; i < record->requests.count; i++) {
         const struct resource_amount *amount = &record->requests.items[i];
-        has = has || (str_eq(account_of(core, amount->name), account) && amount->value.nano > 0);
+        has |= str_eq(account_of(core, amount->name), account) && amount->value.nano > 0;
     }
     return has;
 }

@@ -3,6 +3,8 @@
  */
 #include "internal.h"
 
+#include <assert.h>
+
 static void renew(struct core *core, struct shape *shape)
 {
     struct evaluation evaluation;
@@ -17,9 +19,7 @@ static void renew(struct core *core, struct shape *shape)
 
 void core_renew_messages(struct core *core)
 {
-    if (core->is_tree_stale) {
-        return;
-    }
+    assert(!core->is_tree_stale && "asked between two steps of a core that is ready");
     struct core_cost cost = core->cost; /* of the step, which this isn't part of */
     whatif_begin(core);
     for (struct shape *shape = core->shapes; shape != NULL; shape = shape->hh.next) {

@@ -198,9 +198,7 @@ bool victims_search_domains(struct core *core, const struct search *search,
                             struct evaluation *ret_evaluation)
 {
     struct by_domain by = {.core = core, .search = *search, .candidates = candidates};
-    if (!attempt_wants_of(core, search->gang->shape, search->combination, &by.wants)) {
-        return false;
-    }
+    attempt_wants_of(core, search->gang->shape, search->combination, &by.wants);
     nodes_index(core);
     struct topology_tree *held = topology_hold(core, &by.wants.topology.levels);
     by.tree = held;
