@@ -283,6 +283,27 @@ static void waiting_costs_no_writes(void **state)
     assert_int_equal(counts.status_writes, 0);
 }
 
+/* -- several pod sets ---------------------------------------------------------------------------
+ */
+
+/* Beside the head there is room for one more: for either set, and not for both. */
+static void all_sets_count_beside_the_reservation(void **state)
+{
+    struct scenario *s = *state;
+    given_a_long_one(s, "cpu=8 strategy=Backfill");
+    given_job(s, "head", "q", "pods=7 cpu=1");
+    given_pod_set(s, "both", "workers", "pods=1 cpu=1");
+    given_job(s, "both", "q", "pods=1 cpu=1");
+    expect_state(s, "both", "Pending ReservedForOther");
+    given_pod_set(s, "in-time", "workers", "pods=1 cpu=1");
+    given_job(s, "in-time", "q", "pods=1 cpu=500m max-runtime=30m");
+    expect_state(s, "in-time", "Admitted");
+    job_finishes(s, "in-time");
+    given_pod_set(s, "halves", "workers", "pods=1 cpu=500m");
+    given_job(s, "halves", "q", "pods=1 cpu=500m");
+    expect_state(s, "halves", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +321,7 @@ int main(void)
         scenario_test(the_head_starts_when_the_others_end_early),
         scenario_test(the_time_is_worked_out_anew),
         scenario_test(waiting_costs_no_writes),
+        scenario_test(all_sets_count_beside_the_reservation),
     };
     return cmocka_run_group_tests_name("scenario/backfill_room", tests, NULL, NULL);
 }

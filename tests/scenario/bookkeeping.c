@@ -125,6 +125,27 @@ static void a_busy_queues_status_is_written_now_and_then(void **state)
     check_i64(queue->status.admitted.value, 0);
 }
 
+/* It runs on in the queue that let it go, whatever its label says, and though that queue's object
+ * is deleted: when there is one of that name again, what it holds is still charged there. */
+static void relabelled_gang_is_charged_where_it_started(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_queue(s, "q", "cpu=2");
+    given_queue(s, "p", "cpu=2");
+    given_job(s, "a", "q", "pods=2 cpu=1");
+    scenario_start(s);
+    gang_starts(s, "a", "n1 n1");
+    job_relabelled(s, "a", "p");
+    object_gone(s, KIND_QUEUE, "q");
+    expect_state(s, "a", "Running");
+    given_queue(s, "q", "cpu=2");
+    expect_used(s, "q", "cpu=2");
+    expect_used(s, "p", "cpu=0");
+    job_finishes(s, "a");
+    expect_used(s, "q", "cpu=0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +153,7 @@ int main(void)
         scenario_test(a_gang_that_is_stopped_twice_is_counted_twice),
         scenario_test(victims_that_still_stop_are_counted),
         scenario_test(a_busy_queues_status_is_written_now_and_then),
+        scenario_test(relabelled_gang_is_charged_where_it_started),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

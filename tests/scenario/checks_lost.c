@@ -192,6 +192,45 @@ static void without_the_kind_nobody_holds_quota(void **state)
     expect_used(s, "q", "cpu=0");
 }
 
+/* 404: whatever it asks for isn't there. */
+static void one_that_nobody_knows_how_to_make_is_tried_again(void **state)
+{
+    struct scenario *s = *state;
+    requests_are_manual(s, true);
+    given_a_checked_queue(s, "base=60s");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    request_is_unknown(s);
+    expect_state(s, "train", "Pending Backoff");
+    expect_message(s, "train",
+                   "could not be made: the API server doesn't know the Job, or the "
+                   "kind, any more");
+    at(s, MINUTE_MS);
+    request_is_made(s);
+    expect_message(s, "train", "has had no answer yet");
+}
+
+/* The request says since when it has failed no more than when it was made: that it is found once
+ * more doesn't put the next attempt off. */
+static void a_failure_is_counted_once_over_restarts(void **state)
+{
+    struct scenario *s = *state;
+    given_a_checked_queue(s, "base=60s");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    const char *request = request_of(s, "train");
+    request_says_that(s, request, "Failed", "none");
+    struct provisioning_request *object = scenario_object(s, KIND_PROVISIONING_REQUEST, request);
+    object->status.conditions.items[0].last_transition_time.is_set = false;
+    for (int i = 1; i <= 3; i++) {
+        at(s, i * MINUTE_MS / 4);
+        restart(s, WITH_ADMISSIONS);
+        expect_state(s, "train", "Pending Backoff");
+        expect_message(s, "train", "(1 failed so far)");
+    }
+    at(s, MINUTE_MS);
+    expect_state(s, "train", "Reserved WaitingForCheck");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +244,8 @@ int main(void)
         scenario_test(whoever_withdraws_while_it_is_made_leaves_none),
         scenario_test(a_deleted_request_is_a_failure),
         scenario_test(without_the_kind_nobody_holds_quota),
+        scenario_test(one_that_nobody_knows_how_to_make_is_tried_again),
+        scenario_test(a_failure_is_counted_once_over_restarts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

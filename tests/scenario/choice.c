@@ -225,6 +225,30 @@ static void part_with_counters_is_as_it_should_be(void **state)
     assert_null(strstr(trace_text(s), "PartsWithoutCounters"));
 }
 
+/* A gang that asks for no device of that pool has nothing to do with it. */
+static void part_without_counters_is_no_matter_to_others(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_json(s, KIND_RESOURCE_SLICE,
+               SLICE("s", 1,
+                     "\"devices\":[" OF_CARD("card", "uuid", "") "," OF_CARD(
+                         "part", "gpu.example.com/parentUUID", "") "]"));
+    given_node(s, "n2", "cpu=16");
+    given_json(s, KIND_RESOURCE_SLICE,
+               "{\"metadata\":{\"name\":\"other\"},\"spec\":{\"driver\":\"other.example.com\","
+               "\"nodeName\":\"n2\",\"pool\":{\"name\":\"n2\",\"generation\":1,"
+               "\"resourceSliceCount\":1},\"devices\":[{\"name\":\"g0\"}]}}");
+    given_class(s, "other.example.com", "device.driver == 'other.example.com'");
+    given_template(s, "other", "other.example.com", 1);
+    given_queue(s, "p", "other.example.com=4");
+    given_job(s, "a", "p", "pods=1 template=other");
+    given_job(s, "b", "p", "pods=1");
+    expect_state(s, "a", "Admitted");
+    expect_state(s, "b", "Admitted");
+    assert_null(strstr(trace_text(s), "PartsWithoutCounters"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +262,7 @@ int main(void)
         scenario_test(what_depends_on_other_pods_is_an_explained_wait),
         scenario_test(part_without_counters_is_warned_about),
         scenario_test(part_with_counters_is_as_it_should_be),
+        scenario_test(part_without_counters_is_no_matter_to_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

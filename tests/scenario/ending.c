@@ -109,6 +109,24 @@ static void started_job_with_pods_to_make_is_suspended(void **state)
     assert_non_null(strstr(trace_text(s), "a: suspend, NotAdmitted"));
 }
 
+/* It names no queue, and what it says of its admission isn't of our writing. */
+static void finished_job_of_no_queue_is_left_alone(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_queue(s, "q", "cpu=2");
+    given_job(s, "a", "", "pods=2 cpu=1");
+    job_has_record(s, "a", "{");
+    struct condition done = {.type = STR("Complete"), .status = STR("True")};
+    scenario_job(s, "a")->status.conditions = (struct condition_list){&done, 1};
+    scenario_start(s);
+    expect_state(s, "a", "no Admission");
+    object_again(s, KIND_JOB, "a");
+    expect_state(s, "a", "no Admission");
+    assert_int_equal(counts_take(s).job_writes, 0);
+    expect_used(s, "q", "cpu=0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +135,7 @@ int main(void)
         scenario_test(held_job_is_let_go_when_the_hold_is_taken_off),
         scenario_test(refused_end_is_tried_again),
         scenario_test(started_job_with_pods_to_make_is_suspended),
+        scenario_test(finished_job_of_no_queue_is_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

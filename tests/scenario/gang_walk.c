@@ -51,10 +51,52 @@ static void gangs_that_are_freed_are_left_out_of_all_walks(void **state)
     assert_null(gang_walk_next(core, &outer));
 }
 
+static void given_uid(struct scenario *s, char letter)
+{
+    char json[500];
+    (void)snprintf(json, sizeof(json),
+                   "{\"metadata\":{\"name\":\"%c\",\"uid\":\"%c%c%c%c%c%c%c%c-0000-4000-8000-"
+                   "000000000000\",\"labels\":{\"tallyman.dev/queue\":\"q\"}},\"spec\":{"
+                   "\"suspend\":true,\"parallelism\":1,\"completions\":1,\"template\":{\"spec\":{"
+                   "\"containers\":[{\"name\":\"main\"}]}}}}",
+                   letter, letter, letter, letter, letter, letter, letter, letter, letter);
+    given_json(s, KIND_JOB, json);
+}
+
+/* The same with uids that have nothing in common, as those of an API server: each of those that are
+ * still to come is left out, whichever it is. */
+static void whichever_is_freed_is_left_out(void **state)
+{
+    (void)state;
+    for (char gone = '2'; gone <= '8'; gone++) {
+        struct scenario *s = scenario_new();
+        given_queue(s, "q", "cpu=1");
+        for (char letter = '1'; letter <= '8'; letter++) {
+            given_uid(s, letter);
+        }
+        scenario_start(s);
+        struct core *core = scenario_core(s);
+        struct gang_walk walk;
+        gang_walk_begin(core, &walk, NULL, NULL);
+        check_str(gang_walk_next(core, &walk)->name, "1");
+        const char name[] = {gone, '\0'};
+        object_gone(s, KIND_JOB, name);
+        for (char letter = '2'; letter <= '8'; letter++) {
+            const char next[] = {letter, '\0'};
+            if (letter != gone) {
+                check_str(gang_walk_next(core, &walk)->name, next);
+            }
+        }
+        assert_null(gang_walk_next(core, &walk));
+        scenario_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(gangs_that_are_freed_are_left_out_of_all_walks),
+        cmocka_unit_test(whichever_is_freed_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,6 +155,40 @@ static void suspended_job_without_a_queue_goes_into_the_default_one(void **state
     assert_string_equal(queue_label(s, "b"), "none");
 }
 
+/* Where it goes is told when the label is found missing, and not by each controller anew. */
+static void default_queue_is_told_once(void **state)
+{
+    struct scenario *s = *state;
+    given_home(s);
+    given_job(s, "full", "home", "pods=2 cpu=1");
+    scenario_start(s);
+    given_job(s, "a", "", "pods=1 cpu=1");
+    expect_state(s, "a", "Pending QuotaExhausted");
+    assert_non_null(strstr(trace_text(s), "a ! DefaultQueue"));
+    given_job(s, "forged", "", "pods=1 cpu=1");
+    job_has_record(s, "forged", "{"); /* so it is listed as one that may be running */
+    trace_forget(s);
+    restart(s, WITH_ADMISSIONS);
+    expect_state(s, "a", "Pending QuotaExhausted");
+    expect_state(s, "forged", "Pending QuotaExhausted");
+    assert_null(strstr(trace_text(s), "! DefaultQueue"));
+}
+
+/* Its list of classes goes with the queue, and of one that is made again, without a list. */
+static void classes_are_as_free_as_the_queue_that_comes_back(void **state)
+{
+    struct scenario *s = *state;
+    given_open_queue(s);
+    queue_allows(s, "\"allowedPriorityClasses\":[\"low\"],");
+    scenario_start(s);
+    given_job(s, "a", "q", "pods=1 cpu=1 priority=urgent");
+    expect_state(s, "a", "Pending Invalid");
+    object_gone(s, KIND_QUEUE, "q");
+    expect_state(s, "a", "Pending QueueNotFound");
+    given_queue(s, "q", "cpu=4");
+    expect_state(s, "a", "Admitted");
+}
+
 /* Created running: suspended and labelled by one PATCH. */
 static void running_job_without_a_queue_is_suspended_and_queued(void **state)
 {
@@ -325,6 +359,8 @@ int main(void)
         scenario_test(class_that_is_corrected_lets_the_gang_in),
         scenario_test(class_that_is_shut_out_ends_a_preemption),
         scenario_test(suspended_job_without_a_queue_goes_into_the_default_one),
+        scenario_test(classes_are_as_free_as_the_queue_that_comes_back),
+        scenario_test(default_queue_is_told_once),
         scenario_test(running_job_without_a_queue_is_suspended_and_queued),
         scenario_test(job_that_ran_before_the_label_is_left_alone),
         scenario_test(default_queue_survives_a_restart),

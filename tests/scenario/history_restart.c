@@ -197,6 +197,37 @@ static void claim_that_is_held_when_the_half_life_comes_counts(void **state)
     check_i64(used_by_claim(true), used_by_claim(false));
 }
 
+/* What a pod of `a` has beyond the one that it asked for, from when the queue has a past. */
+static int64_t used_from_now_on(bool has_surplus)
+{
+    struct scenario *s = scenario_new();
+    given_node(s, "n1", "cpu=8");
+    given_devices(s, "n1", "g0 g1");
+    given_class(s, "gpu.example.com", "device.driver == 'gpu.example.com'");
+    given_template(s, "t", "gpu.example.com", 1);
+    given_queue(s, "q", "gpu.example.com=8");
+    given_job(s, "a", "q", "pods=1 template=t");
+    scenario_start(s);
+    given_template(s, "t", "gpu.example.com", has_surplus ? 2 : 1);
+    gang_starts(s, "a", "n1");
+    pod_claims(s, "a-0", "t", has_surplus ? "n1/g0 n1/g1" : "n1/g0");
+    expect_used(s, "q", has_surplus ? "gpu.example.com=2" : "gpu.example.com=1");
+    given_fair_queue(s, "gpu.example.com");
+    at(s, HOUR);
+    job_finishes(s, "a");
+    int64_t value = used(s);
+    scenario_free(s);
+    return value;
+}
+
+static void surplus_is_used_like_all_that_is_charged(void **state)
+{
+    (void)state;
+    int64_t one = used_from_now_on(false);
+    assert_true(one > 0);
+    assert_in_range(used_from_now_on(true), 2 * one - 2, 2 * one + 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +235,7 @@ int main(void)
         cmocka_unit_test(claim_counts_once_whoever_is_taken_up_first),
         cmocka_unit_test(pods_that_have_succeeded_count_no_longer),
         cmocka_unit_test(claim_that_is_held_when_the_half_life_comes_counts),
+        cmocka_unit_test(surplus_is_used_like_all_that_is_charged),
     };
     return cmocka_run_group_tests_name("history_restart", tests, NULL, NULL);
 }

@@ -97,6 +97,87 @@ static void device_of_a_victim_that_never_was_ready_is_waited_for(void **state)
     expect_state(s, "high", "Reserved WaitingForVictims");
 }
 
+/* -- what was reserved isn't to be had any more
+ * ----------------------------------------------------
+ */
+
+/* `high` stops `low` on the queue's second flavor, which is then taken out of the queue: it starts
+ * on the first, where room has come free meanwhile, or waits for room there. */
+static void flavor_that_leaves_the_queue_is_not_what_it_starts_on(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct scenario *s = scenario_new();
+        given_classes(s);
+        given_flavor(s, "old", "label=kind:old");
+        given_flavor(s, "new", "label=kind:new");
+        given_node(s, "n1", "cpu=2 label=kind:old");
+        given_node(s, "n2", "cpu=2 label=kind:new");
+        given_queue(s, "q", "flavor=old cpu=2 flavor=new cpu=2 within=LowerPriority");
+        given_job(s, "mid", "q", "pods=2 cpu=1 priority=high selector=kind:old created=0");
+        given_job(s, "low", "q", "pods=2 cpu=1 priority=low selector=kind:new created=0");
+        scenario_start(s);
+        gang_starts(s, "mid", "n1 n1");
+        gang_starts(s, "low", "n2 n2");
+        given_job(s, "high", "q", "pods=2 cpu=1 priority=high created=1000");
+        expect_state(s, "high", "Reserved WaitingForVictims");
+        given_queue(s, "q", "flavor=old cpu=2 within=LowerPriority");
+        if (i == 0) {
+            job_finishes(s, "mid");
+        }
+        gang_stops(s, "low");
+        expect_state(s, "high", i == 0 ? "Admitted" : "Pending QuotaExhausted");
+        if (i == 0) {
+            expect_selector(s, "high", "kind", "old");
+        }
+        scenario_free(s);
+    }
+}
+
+/* The class of its devices is deleted while its victim stops. */
+static void class_that_is_gone_ends_the_reservation(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_node(s, "n", "cpu=8");
+    given_devices(s, "n", "gpu-0");
+    given_template(s, "one", CLASS, 1);
+    given_queue(s, "q", "cpu=8 gpu.example.com=1 within=LowerPriority");
+    given_job(s, "low", "q", "pods=1 cpu=1 template=one priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "low", "n");
+    pod_claims(s, "low-0", "one", "n/gpu-0");
+    given_job(s, "high", "q", "pods=1 cpu=1 template=one priority=high created=1000");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    object_gone(s, KIND_DEVICE_CLASS, CLASS);
+    gang_stops(s, "low");
+    claim_freed(s, "low-0-one");
+    expect_state(s, "high", "Pending MissingReference");
+    expect_used(s, "q", "cpu=0 gpu.example.com=0");
+}
+
+/* -- nobody is there to stop for any more
+ * ---------------------------------------------------------- */
+
+/* The one that it would stop for has been held meanwhile, and the API server refuses to suspend its
+ * Job: it isn't tried again. */
+static void victim_that_could_not_be_stopped_runs_on_when_it_need_not(void **state)
+{
+    struct scenario *s = *state;
+    given_low_on_two_nodes(s);
+    writes_are_manual(s, true);
+    given_job(s, "high", "q", "pods=2 cpu=1 priority=high created=1000");
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    job_annotated(s, "high", "tallyman.dev/hold", "true");
+    expect_state(s, "high", "Held Held");
+    write_refused(s, "low", "denied by a policy");
+    at(s, 600000);
+    assert_false(write_is_out(s, "low"));
+    expect_state(s, "low", "Running");
+    expect_used(s, "q", "cpu=4");
+}
+
 /* -- 25: priorities that change -------------------------------------------------------------------
  */
 
@@ -190,6 +271,9 @@ int main(void)
         scenario_test(finished_member_of_a_victim_is_not_missing),
         scenario_test(gang_that_lost_a_member_is_released_though_nobody_asks),
         scenario_test(device_of_a_victim_that_never_was_ready_is_waited_for),
+        scenario_test(victim_that_could_not_be_stopped_runs_on_when_it_need_not),
+        scenario_test(class_that_is_gone_ends_the_reservation),
+        cmocka_unit_test(flavor_that_leaves_the_queue_is_not_what_it_starts_on),
         scenario_test(waiting_gang_whose_class_is_raised_goes_first),
         scenario_test(evicted_gang_of_high_priority_is_before_lower_ones),
         scenario_test(low_gang_of_one_queue_is_no_matter_to_another_queues_high_one),

@@ -194,6 +194,40 @@ static void room_that_no_reserved_gang_wants_any_more_wakes_whom_it_was_missing(
     expect_state(s, "high", "Admitted");
 }
 
+/* Nor does it matter that the flavor is deleted. */
+static void promised_pods_go_where_they_were_sent_without_the_flavor(void **state)
+{
+    struct scenario *s = *state;
+    given_promised_in_pool_a(s);
+    object_gone(s, KIND_RESOURCE_FLAVOR, "pool");
+    expect_pool_a_is_taken(s);
+}
+
+/* The record says in which rack it starts, and its pods' nodeSelector is what holds them there:
+ * without that they may go to the other one. */
+static void a_domain_holds_as_far_as_the_selector_does(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct scenario *s = scenario_new();
+        given_flavor(s, "default", "level=rack");
+        given_node(s, "a1", "cpu=2 label=rack:ra");
+        given_queue(s, "q", "cpu=64");
+        given_job(s, "racked", "q", "pods=2 cpu=1 required=rack");
+        expect_selector(s, "racked", "rack", "ra");
+        given_node(s, "b1", "cpu=2 label=rack:rb");
+        if (i == 1) {
+            scenario_job(s, "racked")->spec.pod_template.spec.node_selector.count = 0;
+            object_changed(s, KIND_JOB, "racked");
+        }
+        given_job(s, "other", "q", "pods=2 cpu=1 selector=rack:rb");
+        expect_state(s, "other", i == 0 ? "Admitted" : "Pending ReservedForOther");
+        gang_starts(s, "racked", "a1 a1");
+        expect_state(s, "other", "Admitted");
+        scenario_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +241,8 @@ int main(void)
         scenario_test(a_write_that_is_not_shown_yet_says_where_its_pods_go),
         scenario_test(a_reserved_gang_goes_by_the_labels_of_now),
         scenario_test(room_that_no_reserved_gang_wants_any_more_wakes_whom_it_was_missing),
+        scenario_test(promised_pods_go_where_they_were_sent_without_the_flavor),
+        cmocka_unit_test(a_domain_holds_as_far_as_the_selector_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

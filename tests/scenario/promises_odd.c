@@ -184,6 +184,28 @@ static void a_domain_where_the_others_cannot_go_is_not_in_their_way(void **state
     expect_selector(s, "again", "rack", "rb");
 }
 
+/* The only device that either may have is deleted: what is left they don't fight for. */
+static void a_device_that_is_gone_is_between_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n0", "cpu=64");
+    given_node(s, "n1", "cpu=64");
+    given_json(s, KIND_RESOURCE_SLICE, SLICE("s0", "n0", DEVICE("b0", "both")));
+    given_json(s, KIND_RESOURCE_SLICE, SLICE("s1", "n1", DEVICE("x0", "x") "," DEVICE("y0", "y")));
+    given_class(s, CLASS, "device.attributes['gpu.example.com'].kind in ['x', 'both']");
+    given_class(s, CARD, "device.attributes['gpu.example.com'].kind in ['y', 'both']");
+    given_queue(s, "q", "cpu=64 " CLASS "=8 " CARD "=8");
+    given_template(s, "x", CLASS, 1);
+    given_template(s, "y", CARD, 1);
+    given_job(s, "a", "q", "pods=1 template=x");
+    given_job(s, "two", "q", "pods=2 template=y");
+    expect_state(s, "two", "Pending DevicesExhausted"); /* `a` may take what both could have */
+    object_gone(s, KIND_RESOURCE_SLICE, "s0");
+    expect_state(s, "two", "Pending NeverFits");
+    given_job(s, "one", "q", "pods=1 template=y");
+    expect_state(s, "one", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +214,7 @@ int main(void)
         scenario_test(what_draws_on_one_counter_waits_for_each_other),
         scenario_test(claims_that_have_no_device_yet_wait_for_each_other),
         scenario_test(a_domain_where_the_others_cannot_go_is_not_in_their_way),
+        scenario_test(a_device_that_is_gone_is_between_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

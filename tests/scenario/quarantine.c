@@ -98,6 +98,32 @@ static void without_quarantine_it_counts_at_once(void **state)
     check_i64(flavor_status(s)->devices.count, 0);
 }
 
+#define DAY INT64_C(86400000)
+
+/* A device that is gone with its ailment is remembered for a day, though others have recovered
+ * meanwhile, and then forgotten. */
+static void device_that_stays_away_is_forgotten_after_a_day(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s, "\"quarantine\":\"5m\"");
+    given_node(s, "n2", "cpu=16");
+    given_pair(s, "n2", "");
+    scenario_start(s);
+    given_pair(s, "n1", TAINTED);
+    given_pair(s, "n2", TAINTED);
+    at(s, 60000);
+    check_i64(flavor_status(s)->devices.count, 2);
+    object_gone(s, KIND_RESOURCE_SLICE, "n1-slice");
+    given_pair(s, "n2", "");
+    at(s, 400000);
+    check_i64(flavor_status(s)->devices.count, 1);
+    check_str(flavor_status(s)->devices.items[0].name, "gpu.example.com/n1/g1");
+    at(s, DAY);
+    check_i64(flavor_status(s)->devices.count, 1);
+    at(s, DAY + 60000 + 20000);
+    check_i64(flavor_status(s)->devices.count, 0);
+}
+
 /* The flavor's status carries it, so a restart in the middle changes nothing, whatever is listed
  * first. */
 static void restart_goes_on_where_the_quarantine_was(void **state)
@@ -283,6 +309,7 @@ int main(void)
         scenario_test(device_counts_again_after_the_quarantine),
         scenario_test(device_of_others_that_counts_again_wakes),
         scenario_test(without_quarantine_it_counts_at_once),
+        scenario_test(device_that_stays_away_is_forgotten_after_a_day),
         scenario_test(restart_goes_on_where_the_quarantine_was),
         scenario_test(device_that_recovered_unseen_is_well_since_the_start),
         scenario_test(relapse_begins_it_anew),

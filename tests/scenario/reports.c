@@ -7,6 +7,8 @@
 #include "support/scenario.h"
 #include "support/scenario_internal.h"
 
+#include "../../controller/core/internal.h"
+
 #define CLASS "gpu.example.com"
 
 /* Gang `a` of one pod on n1 has claim `c`: request r0 has g0, r1 has g1; g2 is free. */
@@ -139,6 +141,40 @@ static void report_about_nothing_known_rests_no_device(void **state)
     }
 }
 
+/* What a pod says when the controller starts counts as if it had just said it. */
+static void report_of_before_a_restart_still_counts(void **state)
+{
+    struct scenario *s = *state;
+    given_running(s);
+    pod_reports(s, "claim:mine/r1", "vendor.example.com/x");
+    restart(s, WITHOUT_ADMISSIONS);
+    expect_left(s, 2);
+}
+
+/* The claim was allocated a device that its driver doesn't list any more, beside one that it does.
+ */
+static void device_that_is_not_listed_is_left_out_of_a_report(void **state)
+{
+    struct scenario *s = *state;
+    given_running(s);
+    claim_allocated(s, "c", "n1/g0 n1/g9");
+    claim_reserved(s, "c", "a-0");
+    pod_reports(s, "claim:mine", "vendor.example.com/x");
+    expect_left(s, 2);
+}
+
+/* One report is one, however often the pod's status comes, and over when its pod says so. */
+static void report_that_comes_again_is_the_same(void **state)
+{
+    struct scenario *s = *state;
+    given_running(s);
+    pod_reports(s, "claim:mine/r1", "vendor.example.com/x");
+    object_again(s, KIND_POD, "a-0");
+    object_again(s, KIND_POD, "a-0");
+    expect_left(s, 2);
+    assert_int_equal(scenario_core(s)->ill_pods, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +184,9 @@ int main(void)
         scenario_test(claim_is_found_by_the_pods_status),
         scenario_test(claim_of_the_scheduler_is_meant_where_none_is_named),
         cmocka_unit_test(report_about_nothing_known_rests_no_device),
+        scenario_test(report_of_before_a_restart_still_counts),
+        scenario_test(device_that_is_not_listed_is_left_out_of_a_report),
+        scenario_test(report_that_comes_again_is_the_same),
     };
     return cmocka_run_group_tests_name("reports", tests, NULL, NULL);
 }

@@ -216,6 +216,31 @@ static void room_for_the_head_is_kept_in_its_domain(void **state)
     expect_state(s, "short", "Admitted");
 }
 
+/* Two sets on flavors of their own: where these agree on the levels down to the one that is asked
+ * for, one domain holds both, whatever is below it; a rack of a room is no rack of a zone. */
+static void sets_of_flavors_with_other_levels_share_no_domain(void **state)
+{
+    struct scenario *s = *state;
+    given_flavor(s, "fast", "label=kind:fast level=zone level=rack");
+    given_flavor(s, "slow", "label=kind:slow level=zone level=shelf level=rack");
+    given_queue(s, "q", "flavor=fast cpu=64 group=new flavor=slow memory=64");
+    given_node(s, "n1", "cpu=8 label=kind:fast label=zone:z1 label=rack:r1");
+    given_node(s, "n2", "memory=8 label=kind:slow label=zone:z1 label=shelf:s1 label=rack:r1");
+    given_pod_set(s, "zoned", "workers", "pods=1 memory=1");
+    given_job(s, "zoned", "q", "pods=1 cpu=1 required=zone");
+    expect_state(s, "zoned", "Admitted");
+    expect_selector(s, "zoned", "zone", "z1");
+    given_pod_set(s, "racked", "workers", "pods=1 memory=1");
+    given_job(s, "racked", "q", "pods=1 cpu=1 required=rack");
+    expect_state(s, "racked", "Pending NoMatchingFlavor");
+    expect_message(s, "racked",
+                   "its pod sets' flavors have different topology levels above rack, "
+                   "so no domain can hold all pods");
+    given_flavor(s, "slow", "label=kind:slow level=zone level=rack");
+    expect_state(s, "racked", "Admitted");
+    expect_selector(s, "racked", "rack", "r1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +254,7 @@ int main(void)
         scenario_test(room_of_victims_is_kept_in_the_domain),
         scenario_test(room_of_victims_is_kept_over_a_restart),
         scenario_test(room_for_the_head_is_kept_in_its_domain),
+        scenario_test(sets_of_flavors_with_other_levels_share_no_domain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,6 +166,7 @@ void admissions_are_refused(struct scenario *s, bool are_refused);
 void requests_are_manual(struct scenario *s, bool is_manual);
 void request_is_made(struct scenario *s);
 void request_is_refused(struct scenario *s, const char *message);
+void request_is_unknown(struct scenario *s); /* 404 */
 /* The only one of the Job, or the latest; NULL: it has none. */
 const char *request_of(struct scenario *s, const char *job);
 int requests_of(struct scenario *s, const char *job);

@@ -44,6 +44,11 @@ void request_is_refused(struct scenario *s, const char *message)
     answer(s, &s->request_effect, EFFECT_REFUSED, STR_NONE, str_from_c(message));
 }
 
+void request_is_unknown(struct scenario *s)
+{
+    answer(s, &s->request_effect, EFFECT_GONE, STR_NONE, STR_NONE);
+}
+
 void request_deletions_fail(struct scenario *s, bool fails)
 {
     s->drops_request_deletions = fails;
