@@ -5,7 +5,7 @@
 #include "fit_plan.h"
 #include "claim.h"
 #include "history.h"
-#include "preempt.h"
+#include "stopping.h"
 #include "wait.h"
 
 #include <assert.h>
@@ -309,6 +309,7 @@ void ledger_release(struct core *core, struct gang *gang)
     mem_free(reservation->claims);
     mem_free(reservation);
     gang->reservation = NULL;
+    stopping_tell(core, gang);
     /* Accounts that are no longer listed go with their last user. */
     queue_check_finalizer(core, queue);
     queue_tidy(core, queue);

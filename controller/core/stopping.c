@@ -36,6 +36,14 @@ void stopping_end(struct core *core, struct gang *victim)
     }
 }
 
+void stopping_tell(struct core *core, const struct gang *victim)
+{
+    struct gang *gang = core->is_ready ? gang_find(core, victim->stops_for) : NULL;
+    if (gang != NULL) {
+        gang_show(core, gang);
+    }
+}
+
 bool stopping_is_for(const struct gang *victim, const struct gang *gang)
 {
     return str_is_set(victim->stops_for) && str_eq(victim->stops_for, gang->uid);

@@ -7,6 +7,8 @@
 void stopping_begin(struct core *core, struct gang *victim, const struct gang *gang);
 /* It stops for nobody, or doesn't stop. */
 void stopping_end(struct core *core, struct gang *victim);
+/* It has given back what it held: the gang that it stopped for says how many are left. */
+void stopping_tell(struct core *core, const struct gang *victim);
 bool stopping_is_for(const struct gang *victim, const struct gang *gang);
 /* Those that stop for the gang, of which there are `ret_own`, or for one that is Reserved, and
  * still hold something: their room is on its way. In the scratch arena; `gang` NULL: only the

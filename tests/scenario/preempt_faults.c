@@ -93,8 +93,11 @@ static void device_of_a_victim_that_never_was_ready_is_waited_for(void **state)
     pod_is_ready_now(s, "low-0", false);
     given_job(s, "high", "q", "pods=1 cpu=1 template=one priority=high created=1000");
     expect_state(s, "low", "Suspending WaitingForTermination");
+    expect_message(s, "high", "1 gang that makes room for it is stopping");
     gang_stops(s, "low"); /* its pod is gone, the claim isn't yet */
     expect_state(s, "high", "Reserved WaitingForVictims");
+    expect_message(s, "high",
+                   "the gangs that made room have stopped; what they held is coming free");
 }
 
 /* -- what was reserved isn't to be had any more
