@@ -71,6 +71,16 @@ bool fit_waits_for_claim(struct core *core, const struct fit_wants *wants, uint3
     return false;
 }
 
+static struct str own_way_text(struct core *core, struct str key)
+{
+    return arena_format(&core->scratch,
+                        "ResourceClaim " STR_FMT
+                        " and the pods' own claim templates may be given the same devices, so that "
+                        "nobody can tell whether all pods would find theirs; they would start with "
+                        "device selectors that exclude each other",
+                        STR_ARG(key));
+}
+
 bool fit_claims_are_in_own_way(struct core *core, const struct fit_want *want,
                                struct fit_result *result)
 {
@@ -78,12 +88,6 @@ bool fit_claims_are_in_own_way(struct core *core, const struct fit_want *want,
     if (want->min_count <= 1 || !fit_claims_collide(core, demand, demand)) {
         return false;
     }
-    struct str key = demand->set->claims[0].claim->key;
-    result->claim_trouble = arena_format(
-        &core->scratch,
-        "ResourceClaim " STR_FMT " and the pods' own claim templates may be given the same "
-        "devices, so that nobody can tell whether all pods would find theirs; they would start "
-        "with device selectors that exclude each other",
-        STR_ARG(key));
+    result->claim_trouble = own_way_text(core, demand->set->claims[0].claim->key);
     return true;
 }

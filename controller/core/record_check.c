@@ -176,8 +176,8 @@ static bool leaves_out(const struct core *core, const struct queue_state *queue,
 {
     for (uint32_t i = 0; i < set->per_pod.count; i++) {
         struct str account = account_of(core, set->per_pod.items[i].resource);
-        if (resource_is_device(account) && set->per_pod.items[i].value > 0 &&
-            queue_lists_account(queue, account) && !charges(core, record, account)) {
+        if (resource_is_device(account) && queue_lists_account(queue, account) &&
+            !charges(core, record, account)) {
             return true;
         }
     }
