@@ -290,6 +290,42 @@ static void condition_of_a_time_to_come_counts_from_when_it_is_seen(void **state
     expect_state(s, "a", "Admitted");
 }
 
+/* A node of three flavors' that is well again counts for each when that one's quarantine is over,
+ * in whatever order the flavors were made. */
+static void each_flavor_has_its_own_quarantine(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    static const char *const names[] = {"b", "a", "c"};
+    static const int minutes[] = {20, 10, 30};
+    for (int i = 0; i < 3; i++) {
+        char json[300];
+        snprintf(json, sizeof(json),
+                 "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"health\":{" GPU_HEALTHY
+                 ",\"quarantine\":\"%dm\"}}}",
+                 names[i], minutes[i]);
+        given_json(s, KIND_RESOURCE_FLAVOR, json);
+        snprintf(json, sizeof(json), "flavor=%s cpu=8", names[i]);
+        given_queue(s, names[i], json);
+    }
+    scenario_start(s);
+    at(s, 3600000);
+    node_says(s, "n1", "False", 3600000);
+    node_says(s, "n1", "True", 3600000);
+    for (int i = 0; i < 3; i++) {
+        given_job(s, names[i], names[i], "pods=1 cpu=1");
+    }
+    static const int64_t order[] = {1, 0, 2};
+    for (int i = 0; i < 3; i++) {
+        const char *name = names[order[i]];
+        at(s, 3600000 + minutes[order[i]] * 60000 - 1000);
+        expect_state(s, name, "Pending NodesFull");
+        at(s, 3600000 + minutes[order[i]] * 60000);
+        expect_state(s, name, "Admitted");
+        gang_starts(s, name, "n1");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +341,7 @@ int main(void)
         scenario_test(rule_that_is_added_is_in_force_at_once),
         scenario_test(pressure_is_a_condition_like_others),
         scenario_test(condition_of_a_time_to_come_counts_from_when_it_is_seen),
+        scenario_test(each_flavor_has_its_own_quarantine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "support/check.h"
 #include "support/scenario.h"
+#include "support/scenario_internal.h"
 
 #define HOUR INT64_C(3600000)
 
@@ -228,6 +229,46 @@ static void surplus_is_used_like_all_that_is_charged(void **state)
     assert_in_range(used_from_now_on(true), 2 * one - 2, 2 * one + 2);
 }
 
+/* The status that a restart finds: `text` of that time, for an hour of 2 cpu. */
+static int64_t used_by_status(const char *text, int64_t as_of_ms, bool has_time)
+{
+    struct scenario *s = scenario_new();
+    given_fair_queue(s, "cpu");
+    given_job(s, "a", "q", "pods=2 cpu=1");
+    scenario_start(s);
+    at(s, HOUR);
+    job_finishes(s, "a");
+    (void)used(s);
+    struct decayed_usage shown = {.name = STR("ml/cpu"), .value = str_from_c(text)};
+    struct fair_sharing_status status = {.as_of = {has_time, SCENARIO_START_MS + as_of_ms},
+                                         .decayed_usage = {&shown, 1}};
+    restart_with_status(s, &status);
+    at(s, HOUR + 20000);
+    const struct queue *queue = scenario_object(s, KIND_QUEUE, "q");
+    const struct fair_sharing_status *told = queue->status.fair_sharing;
+    int64_t value = 0;
+    if (told->decayed_usage.count > 0) {
+        assert_true(str_to_i64(told->decayed_usage.items[0].value, &value));
+    }
+    scenario_free(s);
+    return value;
+}
+
+/* It counts as far as it is a number, and from its own time on; one without a time, or of a time
+ * that is still to come, says nothing. */
+static void a_status_counts_as_far_as_it_can_be_read(void **state)
+{
+    (void)state;
+    int64_t value = used_by_status("7000000", HOUR, true);
+    assert_in_range(value, 6900000, 7000000);
+    check_i64(used_by_status("7000000 and more", HOUR, true), value);
+    check_i64(used_by_status("7000000e3", HOUR, true), value);
+    check_i64(used_by_status("none", HOUR, true), 0);
+    check_i64(used_by_status("-5", HOUR, true), 0);
+    check_i64(used_by_status("7000000", HOUR, false), 0);
+    check_i64(used_by_status("7000000", 3 * HOUR, true), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +277,7 @@ int main(void)
         cmocka_unit_test(pods_that_have_succeeded_count_no_longer),
         cmocka_unit_test(claim_that_is_held_when_the_half_life_comes_counts),
         cmocka_unit_test(surplus_is_used_like_all_that_is_charged),
+        cmocka_unit_test(a_status_counts_as_far_as_it_can_be_read),
     };
     return cmocka_run_group_tests_name("history_restart", tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #include "support/scenario.h"
 #include "support/scenario_internal.h"
 
+#include "../../controller/core/internal.h"
+
 static void given_running(struct scenario *s)
 {
     given_node(s, "n1", "cpu=4");
@@ -153,6 +155,35 @@ static void eviction_from_a_node_that_is_away_is_waited_out(void **state)
     expect_state(s, "a", "Running");
 }
 
+/* What the pod was to be evicted for has been called off before it came about. */
+static void eviction_that_was_called_off_stops_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_running(s);
+    pod_evicted(s, "a-1", "DeletionByTaintManager");
+    struct pod *pod = scenario_object(s, KIND_POD, "a-1");
+    pod->status.conditions.items[1].status = STR("False");
+    pod->meta.deletion_timestamp.is_set = false;
+    object_changed(s, KIND_POD, "a-1");
+    expect_state(s, "a", "Running");
+    restart(s, WITHOUT_ADMISSIONS);
+    expect_state(s, "a", "Running");
+}
+
+/* However often the pod comes while it terminates, it is one. */
+static void evicted_pod_that_comes_again_is_the_same(void **state)
+{
+    struct scenario *s = *state;
+    given_running(s);
+    pod_evicted(s, "a-1", "DeletionByTaintManager");
+    object_changed(s, KIND_POD, "a-1");
+    object_again(s, KIND_POD, "a-1");
+    expect_stopped_for(s, "NodeUnhealthy", "kube has evicted pod ml/a-1");
+    gang_stops(s, "a");
+    assert_int_equal(scenario_core(s)->evicted_pods, 0);
+    expect_state(s, "a", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +194,8 @@ int main(void)
         scenario_test(pod_of_an_earlier_start_is_no_matter),
         scenario_test(other_disruptions_are_waited_out),
         scenario_test(eviction_from_a_node_that_is_away_is_waited_out),
+        scenario_test(eviction_that_was_called_off_stops_nobody),
+        scenario_test(evicted_pod_that_comes_again_is_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

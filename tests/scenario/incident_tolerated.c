@@ -28,7 +28,7 @@ static void node_is_tainted(struct scenario *s, const char *taint)
     "{\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"main\",\"resources\":{\"requests\":" \
     "{\"cpu\":\"1\"}}}],\"tolerations\":[%s]}"
 
-static void given_running(struct scenario *s, const char *tolerations)
+static void given_running_until(struct scenario *s, const char *tolerations, const char *taints)
 {
     char spec[500];
     (void)snprintf(spec, sizeof(spec), POD, tolerations);
@@ -39,7 +39,12 @@ static void given_running(struct scenario *s, const char *tolerations)
     gang_starts(s, "a", "n1 n1");
     expect_state(s, "a", "Running");
     at(s, MINUTE);
-    node_is_tainted(s, TAINT);
+    node_is_tainted(s, taints);
+}
+
+static void given_running(struct scenario *s, const char *tolerations)
+{
+    given_running_until(s, tolerations, TAINT);
 }
 
 #define FIVE_MINUTES                                                                               \
@@ -91,6 +96,106 @@ static void a_taint_that_nobody_tolerates_stops_it_at_once(void **state)
     struct scenario *s = *state;
     given_running(s, "{\"key\":\"other\",\"operator\":\"Exists\"}");
     expect_state(s, "a", "Suspending WaitingForTermination");
+}
+
+/* Every pod tolerates these for five minutes, and whether the node comes back is kube's matter. */
+static void taints_of_a_node_that_is_away_stop_nobody(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"not-ready", "unreachable"};
+    for (size_t i = 0; i < 2; i++) {
+        struct scenario *s = scenario_new();
+        char taint[200];
+        (void)snprintf(taint, sizeof(taint),
+                       "{\"key\":\"node.kubernetes.io/%s\",\"effect\":\"NoExecute\","
+                       "\"timeAdded\":\"2026-11-30T12:01:00Z\"}",
+                       keys[i]);
+        given_running_until(s, "", taint);
+        at(s, 3 * MINUTE);
+        expect_state(s, "a", "Running");
+        scenario_free(s);
+    }
+}
+
+/* Nobody knows since when it is there, so its time is up. */
+static void a_taint_without_a_time_is_tolerated_for_none(void **state)
+{
+    struct scenario *s = *state;
+    given_running_until(s, FIVE_MINUTES, "{\"key\":\"repair\",\"effect\":\"NoExecute\"}");
+    expect_state(s, "a", "Suspending WaitingForTermination");
+}
+
+/* A taint that keeps new pods off is of no matter to those that run, beside one that they tolerate.
+ */
+static void only_taints_that_evict_are_looked_at(void **state)
+{
+    struct scenario *s = *state;
+    given_running_until(s, "{\"key\":\"repair\",\"operator\":\"Exists\"}",
+                        "{\"key\":\"full\",\"effect\":\"NoSchedule\"}," TAINT);
+    at(s, 10 * MINUTE);
+    expect_state(s, "a", "Running");
+}
+
+/* What a pod tolerates its own set says. */
+static void each_set_tolerates_for_itself(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct scenario *s = scenario_new();
+        node_is_tainted(s, "");
+        given_node(s, "n2", "cpu=8");
+        given_queue(s, "q", "cpu=8");
+        given_pod_set(s, "a", "workers", "pods=1 cpu=1 toleration=repair");
+        given_job(s, "a", "q", "pods=1 cpu=1");
+        scenario_start(s);
+        gang_starts(s, "a", i == 0 ? "n2" : "n1");
+        pod_set_starts(s, "a", "workers", i == 0 ? "n1" : "n2");
+        at(s, MINUTE);
+        node_is_tainted(s, TAINT);
+        expect_state(s, "a", i == 0 ? "Running" : "Suspending WaitingForTermination");
+        scenario_free(s);
+    }
+}
+
+/* What a flavor tolerated for its gangs it doesn't any more once it is deleted. */
+static void a_flavor_that_is_gone_tolerates_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct scenario *s = scenario_new();
+        node_is_tainted(s, "");
+        given_flavor(s, "fast", "toleration=repair");
+        given_queue(s, "q", "flavor=fast cpu=8");
+        given_job(s, "a", "q", "pods=2 cpu=1");
+        scenario_start(s);
+        gang_starts(s, "a", "n1 n1");
+        at(s, MINUTE);
+        if (i == 1) {
+            scenario_job(s, "a")->spec.pod_template.spec.tolerations.count = 0;
+            object_gone(s, KIND_RESOURCE_FLAVOR, "fast");
+        }
+        node_is_tainted(s, TAINT);
+        expect_state(s, "a", i == 0 ? "Running" : "Suspending WaitingForTermination");
+        scenario_free(s);
+    }
+}
+
+/* Stopped for its node a second time, a good while after the first, it isn't put off. */
+static void the_second_time_much_later_is_like_the_first(void **state)
+{
+    struct scenario *s = *state;
+    given_running(s, "");
+    for (int i = 0; i < 2; i++) {
+        expect_state(s, "a", "Suspending WaitingForTermination");
+        gang_stops(s, "a");
+        expect_state(s, "a", "Pending NoMatchingFlavor");
+        node_is_tainted(s, "");
+        expect_state(s, "a", "Admitted");
+        gang_starts(s, "a", "n1 n1");
+        at(s, scenario_now_ms(s) + 20 * MINUTE);
+        expect_state(s, "a", "Running");
+        node_is_tainted(s, "{\"key\":\"repair\",\"effect\":\"NoExecute\"}");
+    }
 }
 
 /* -- devices ------------------------------------------------------------------------------------
@@ -150,6 +255,32 @@ static void a_device_that_is_gone_is_remembered_for_a_while(void **state)
     assert_int_equal(ailing(s)->count, 0);
 }
 
+/* While some device evicts: a claim that is gone has none, and one of a device that isn't listed
+ * nobody can judge. */
+static void claims_that_cannot_be_looked_up_stop_nobody(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_node(s, "n2", "cpu=16");
+    given_pair(s, "n1", "");
+    given_pair(s, "n2", "");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_template(s, "one", CLASS, 1);
+    given_queue(s, "q", "gpu.example.com=8");
+    given_job(s, "a", "q", "pods=2 template=one");
+    scenario_start(s);
+    gang_starts(s, "a", "n1 n1");
+    pod_claims(s, "a-0", "one", "n1/g0");
+    pod_claims(s, "a-1", "one", "n1/g9");
+    object_gone(s, KIND_RESOURCE_CLAIM, "a-0-one");
+    given_pair(s, "n2", ",\"taints\":[{\"key\":\"broken\",\"effect\":\"NoExecute\"}]");
+    given_pair(s, "n1", ",\"taints\":[{\"key\":\"broken\",\"effect\":\"NoExecute\"}]");
+    at(s, MINUTE);
+    expect_state(s, "a", "Running");
+    pod_claims(s, "a-0", "one", "n1/g1");
+    expect_state(s, "a", "Suspending WaitingForTermination");
+}
+
 /* -- flavors ------------------------------------------------------------------------------------
  */
 
@@ -179,6 +310,13 @@ int main(void)
         scenario_test(a_toleration_without_an_end_is_for_ever),
         scenario_test(what_its_flavor_tolerates_is_tolerated),
         scenario_test(a_taint_that_nobody_tolerates_stops_it_at_once),
+        cmocka_unit_test(taints_of_a_node_that_is_away_stop_nobody),
+        scenario_test(a_taint_without_a_time_is_tolerated_for_none),
+        scenario_test(only_taints_that_evict_are_looked_at),
+        cmocka_unit_test(each_set_tolerates_for_itself),
+        cmocka_unit_test(a_flavor_that_is_gone_tolerates_nothing),
+        scenario_test(the_second_time_much_later_is_like_the_first),
+        scenario_test(claims_that_cannot_be_looked_up_stop_nobody),
         scenario_test(ailing_devices_are_listed_by_name),
         scenario_test(a_device_that_is_gone_is_remembered_for_a_while),
         scenario_test(a_flavor_that_is_deleted_is_missed_until_it_is_back),
