@@ -79,7 +79,7 @@ static struct suspended_record *read_suspended(struct core *core, const struct j
 
 static int64_t count_of(struct opt_int value)
 {
-    return value.is_set && value.value > 0 && value.value < SUSPENDED_COUNT_MAX ? value.value : 0;
+    return value.value < SUSPENDED_COUNT_MAX ? value.value : 0;
 }
 
 /* After a restart, or while another replica leads: the counts as of the newest suspension, which

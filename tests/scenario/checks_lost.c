@@ -179,12 +179,17 @@ static void without_the_kind_nobody_holds_quota(void **state)
     struct scenario *s = *state;
     requests_are_served(s, false);
     given_a_checked_queue(s, "");
+    given_queue(s, "unchecked", "cpu=8");
+    given_job(s, "short", "unchecked", "pods=9 cpu=1");
+    given_job(s, "lost", "nowhere", "pods=1 cpu=1");
     given_job(s, "train", "q", "pods=8 cpu=1");
     expect_state(s, "train", "Pending WaitingForCheck");
     expect_message(s, "train", "doesn't serve provisioningrequests.autoscaling.x-k8s.io/v1");
     expect_used(s, "q", "cpu=0");
     requests_are_served(s, true);
     expect_state(s, "train", "Reserved WaitingForCheck");
+    expect_state(s, "short", "Pending NeverFits"); /* it is no matter to others */
+    expect_state(s, "lost", "Pending QueueNotFound");
     object_gone(s, KIND_PROVISIONING_REQUEST, request_of(s, "train"));
     requests_are_served(s, false);
     at(s, 2 * MINUTE_MS);
@@ -231,6 +236,53 @@ static void a_failure_is_counted_once_over_restarts(void **state)
     expect_state(s, "train", "Reserved WaitingForCheck");
 }
 
+/* One of an earlier attempt is deleted late, and the one that was used once it isn't needed. */
+static void deleting_another_request_is_no_matter(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n", "cpu=8");
+    given_a_checked_queue(s, "base=60s");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    request_deletions_fail(s, true);
+    char first[300];
+    (void)snprintf(first, sizeof(first), "%s", request_of(s, "train"));
+    request_says_that(s, first, "Failed", "none");
+    at(s, MINUTE_MS);
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    object_gone(s, KIND_PROVISIONING_REQUEST, first);
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    assert_int_equal(requests_of(s, "train"), 1);
+    request_says_that(s, request_of(s, "train"), "Provisioned", "");
+    expect_state(s, "train", "Admitted");
+    gang_starts(s, "train", "n n n n n n n n");
+    object_gone(s, KIND_PROVISIONING_REQUEST, request_of(s, "train"));
+    expect_state(s, "train", "Running");
+}
+
+/* It is revoked under a gang whose Job can't be suspended: it is counted once, and tried again. */
+static void a_revoked_request_is_counted_once(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n", "cpu=8");
+    given_a_checked_queue(s, "base=600s");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    request_says_that(s, request_of(s, "train"), "Provisioned", "");
+    gang_starts(s, "train", "n n n n n n n n");
+    writes_are_manual(s, true);
+    request_says_that(s, request_of(s, "train"), "CapacityRevoked", "sold");
+    write_refused(s, "train", "denied by a policy");
+    at(s, 2 * MINUTE_MS);
+    write_refused(s, "train", "denied by a policy");
+    at(s, 4 * MINUTE_MS);
+    write_ok(s, "train", true);
+    writes_are_manual(s, false);
+    gang_stops(s, "train");
+    expect_state(s, "train", "Pending Backoff");
+    expect_message(s, "train", "(1 failed so far)");
+    const struct admission *admission = scenario_object(s, KIND_ADMISSION, "train");
+    check_i64(admission->status.evictions.value, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +298,8 @@ int main(void)
         scenario_test(without_the_kind_nobody_holds_quota),
         scenario_test(one_that_nobody_knows_how_to_make_is_tried_again),
         scenario_test(a_failure_is_counted_once_over_restarts),
+        scenario_test(deleting_another_request_is_no_matter),
+        scenario_test(a_revoked_request_is_counted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

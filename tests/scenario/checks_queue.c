@@ -1,5 +1,7 @@
 /* Admission checks while the queue that asks for them is edited or goes, parameters that the
  * request carries on, and conditions that say nothing. */
+#include <stdio.h>
+
 #include "support/check.h"
 #include "support/scenario.h"
 
@@ -94,6 +96,32 @@ static void a_request_that_is_being_made_for_a_queue_without_check_is_not_made(v
     expect_used(s, "q", "cpu=0");
 }
 
+/* A queue that asks for the check and says nothing of how waits with a sentence, and starts when it
+ * does. */
+static void a_check_without_its_class_is_told(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"", ",\"provisioning\":{}"};
+    for (size_t i = 0; i < 2; i++) {
+        struct scenario *s = scenario_new();
+        char json[500];
+        (void)snprintf(json, sizeof(json),
+                       "{\"metadata\":{\"name\":\"q\"},\"spec\":{\"namespaceSelector\":{},"
+                       "\"admissionChecks\":[\"provisioning\"]%s,\"resourceGroups\":[{\"flavors\":["
+                       "{\"name\":\"default\",\"resources\":[{\"name\":\"cpu\",\"nominalQuota\":"
+                       "\"8\"}]}]}]}}",
+                       specs[i]);
+        given_json(s, KIND_QUEUE, json);
+        given_job(s, "train", "q", "pods=8 cpu=1");
+        expect_state(s, "train", "Pending WaitingForCheck");
+        expect_message(s, "train", "spec.provisioning");
+        expect_used(s, "q", "cpu=0");
+        given_queue(s, "q", "cpu=8 check=" CLASS);
+        expect_state(s, "train", "Reserved WaitingForCheck");
+        scenario_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +129,7 @@ int main(void)
         scenario_test(conditions_without_a_word_are_told_plainly),
         scenario_test(parameters_go_along_and_an_edit_of_the_class_asks_anew),
         scenario_test(a_request_that_is_being_made_for_a_queue_without_check_is_not_made),
+        cmocka_unit_test(a_check_without_its_class_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

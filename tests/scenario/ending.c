@@ -127,6 +127,28 @@ static void finished_job_of_no_queue_is_left_alone(void **state)
     expect_used(s, "q", "cpu=0");
 }
 
+/* Nothing is decided about what has ended, or is being deleted: `plan` tells of the others. */
+static void plan_tells_nothing_of_what_has_ended(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_queue(s, "q", "cpu=8");
+    given_job(s, "ended", "q", "pods=1 cpu=1");
+    given_job(s, "deleted", "q", "pods=1 cpu=1");
+    given_job(s, "runs", "q", "pods=1 cpu=1");
+    scenario_start(s);
+    gang_starts(s, "ended", "n1");
+    gang_starts(s, "deleted", "n1");
+    gang_starts(s, "runs", "n1");
+    job_finishes(s, "ended");
+    object_gone(s, KIND_JOB, "deleted");
+    expect_used(s, "q", "cpu=2"); /* its pod is still there */
+    const char *told = decisions_text(s);
+    assert_non_null(strstr(told, "runs"));
+    assert_null(strstr(told, "ended"));
+    assert_null(strstr(told, "deleted"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +158,7 @@ int main(void)
         scenario_test(refused_end_is_tried_again),
         scenario_test(started_job_with_pods_to_make_is_suspended),
         scenario_test(finished_job_of_no_queue_is_left_alone),
+        scenario_test(plan_tells_nothing_of_what_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

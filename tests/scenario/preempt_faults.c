@@ -163,21 +163,44 @@ static void class_that_is_gone_ends_the_reservation(void **state)
 /* -- nobody is there to stop for any more
  * ---------------------------------------------------------- */
 
-/* The one that it would stop for has been held meanwhile, and the API server refuses to suspend its
- * Job: it isn't tried again. */
+/* The one that it would stop for has been held meanwhile, or is no longer there, or isn't ours any
+ * more, and the API server refuses to suspend its Job: it isn't tried again. */
 static void victim_that_could_not_be_stopped_runs_on_when_it_need_not(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct scenario *s = scenario_new();
+        given_low_on_two_nodes(s);
+        writes_are_manual(s, true);
+        given_job(s, "high", "q", "pods=2 cpu=1 priority=high created=1000");
+        expect_state(s, "low", "Suspending WaitingForTermination");
+        job_annotated(s, "high", "tallyman.dev/hold", "true");
+        expect_state(s, "high", "Held Held");
+        if (i == 1) {
+            object_gone(s, KIND_JOB, "high");
+        } else if (i == 2) {
+            job_relabelled(s, "high", "");
+        }
+        write_refused(s, "low", "denied by a policy");
+        at(s, 600000);
+        assert_false(write_is_out(s, "low"));
+        expect_state(s, "low", "Running");
+        expect_used(s, "q", "cpu=4");
+        scenario_free(s);
+    }
+}
+
+/* Its user takes it out of the queue while its victim stops: that one stops, and starts again. */
+static void beneficiary_without_a_queue_has_no_room_reserved(void **state)
 {
     struct scenario *s = *state;
     given_low_on_two_nodes(s);
-    writes_are_manual(s, true);
     given_job(s, "high", "q", "pods=2 cpu=1 priority=high created=1000");
-    expect_state(s, "low", "Suspending WaitingForTermination");
-    job_annotated(s, "high", "tallyman.dev/hold", "true");
-    expect_state(s, "high", "Held Held");
-    write_refused(s, "low", "denied by a policy");
-    at(s, 600000);
-    assert_false(write_is_out(s, "low"));
-    expect_state(s, "low", "Running");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    job_relabelled(s, "high", "");
+    expect_used(s, "q", "cpu=4"); /* what still stops holds it */
+    gang_stops(s, "low");
+    expect_state(s, "low", "Admitted");
     expect_used(s, "q", "cpu=4");
 }
 
@@ -274,7 +297,8 @@ int main(void)
         scenario_test(finished_member_of_a_victim_is_not_missing),
         scenario_test(gang_that_lost_a_member_is_released_though_nobody_asks),
         scenario_test(device_of_a_victim_that_never_was_ready_is_waited_for),
-        scenario_test(victim_that_could_not_be_stopped_runs_on_when_it_need_not),
+        cmocka_unit_test(victim_that_could_not_be_stopped_runs_on_when_it_need_not),
+        scenario_test(beneficiary_without_a_queue_has_no_room_reserved),
         scenario_test(class_that_is_gone_ends_the_reservation),
         cmocka_unit_test(flavor_that_leaves_the_queue_is_not_what_it_starts_on),
         scenario_test(waiting_gang_whose_class_is_raised_goes_first),

@@ -98,6 +98,43 @@ static void without_quarantine_it_counts_at_once(void **state)
     check_i64(flavor_status(s)->devices.count, 0);
 }
 
+/* A device that all nodes see, and one of a node that isn't there yet, rest like any: by the rules
+ * of the first flavor that has some. */
+static void devices_of_no_node_rest_as_well(void **state)
+{
+    (void)state;
+    static const char *const places[] = {"\"allNodes\":true", "\"nodeName\":\"n9\""};
+    for (size_t i = 0; i < 2; i++) {
+        struct scenario *s = scenario_new();
+        char json[500];
+        given_flavor(s, "aaa", "");
+        given_cluster(s, "\"quarantine\":\"10m\"");
+        object_gone(s, KIND_RESOURCE_SLICE, "n1-slice");
+        scenario_start(s);
+        for (int is_well = 0; is_well < 2; is_well++) {
+            snprintf(json, sizeof(json),
+                     "{\"metadata\":{\"name\":\"far\"},\"spec\":{\"driver\":\"gpu.example.com\",%s,"
+                     "\"pool\":{\"name\":\"far\",\"generation\":1,\"resourceSliceCount\":1},"
+                     "\"devices\":[{\"name\":\"g0\"%s}]}}",
+                     places[i], is_well ? "" : TAINTED);
+            given_json(s, KIND_RESOURCE_SLICE, json);
+            given_job(s, is_well ? "b" : "a", "q", "pods=1 template=one");
+            at(s, 60000);
+        }
+        check_i64(flavor_status(s)->devices.count, 1);
+        check_str(flavor_status(s)->devices.items[0].name, "gpu.example.com/far/g0");
+        if (i == 1) {
+            given_node(s, "n9", "cpu=16");
+        }
+        at(s, 599000);
+        expect_state(s, "a", "Pending DevicesUnhealthy");
+        at(s, 660000);
+        expect_state(s, "a", "Admitted");
+        expect_state(s, "b", "Pending DevicesExhausted");
+        scenario_free(s);
+    }
+}
+
 #define DAY INT64_C(86400000)
 
 /* A device that is gone with its ailment is remembered for a day, though others have recovered
@@ -309,6 +346,7 @@ int main(void)
         scenario_test(device_counts_again_after_the_quarantine),
         scenario_test(device_of_others_that_counts_again_wakes),
         scenario_test(without_quarantine_it_counts_at_once),
+        cmocka_unit_test(devices_of_no_node_rest_as_well),
         scenario_test(device_that_stays_away_is_forgotten_after_a_day),
         scenario_test(restart_goes_on_where_the_quarantine_was),
         scenario_test(device_that_recovered_unseen_is_well_since_the_start),
