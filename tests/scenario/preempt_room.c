@@ -4,6 +4,7 @@
 
 #include "support/check.h"
 #include "support/scenario.h"
+#include "support/scenario_internal.h"
 
 static void given_classes(struct scenario *s)
 {
@@ -181,6 +182,90 @@ static void places_of_a_victim_are_its_own_until_its_job_is_suspended(void **sta
     assert_true(write_is_out(s, "other"));
 }
 
+/* -- a card that is shared -----------------------------------------------------------------------
+ */
+
+#define CHIP                                                                                       \
+    "\"consumesCounters\":[{\"counterSet\":\"chip\",\"counters\":{\"memory\":{\"value\":\"40Gi\"}" \
+    "}}]"
+#define POOL                                                                                       \
+    "\"driver\":\"gpu.example.com\",\"nodeName\":\"n1\",\"pool\":{\"name\":\"n1\",\"generation\":" \
+    "1,"                                                                                           \
+    "\"resourceSliceCount\":2}"
+
+/* n1 has one card, which is given out as a whole or in shares; n2 has a whole one. */
+static void given_cards(struct scenario *s)
+{
+    given_node(s, "n1", "cpu=4");
+    given_node(s, "n2", "cpu=1");
+    given_json(s, KIND_RESOURCE_SLICE,
+               "{\"metadata\":{\"name\":\"s0\"},\"spec\":{" POOL ",\"sharedCounters\":[{\"name\":"
+               "\"chip\",\"counters\":{\"memory\":{\"value\":\"40Gi\"}}}]}}");
+    given_json(s, KIND_RESOURCE_SLICE,
+               "{\"metadata\":{\"name\":\"s1\"},\"spec\":{" POOL
+               ",\"devices\":[{\"name\":\"share\","
+               "\"attributes\":{\"kind\":{\"string\":\"share\"}},\"allowMultipleAllocations\":true,"
+               "\"capacity\":{\"memory\":{\"value\":\"40Gi\"}}," CHIP "},{\"name\":\"all\","
+               "\"attributes\":{\"kind\":{\"string\":\"whole\"}}," CHIP "}]}}");
+    given_json(s, KIND_RESOURCE_SLICE,
+               "{\"metadata\":{\"name\":\"s2\"},\"spec\":{\"driver\":\"gpu.example.com\","
+               "\"nodeName\":\"n2\",\"pool\":{\"name\":\"n2\",\"generation\":1,"
+               "\"resourceSliceCount\":1},\"devices\":[{\"name\":\"all\",\"attributes\":{\"kind\":{"
+               "\"string\":\"whole\"}}}]}}");
+    given_class(s, "share.example.com", "device.attributes['gpu.example.com'].kind == 'share'");
+    given_class(s, "whole.example.com", "device.attributes['gpu.example.com'].kind == 'whole'");
+    given_template(s, "share", "share.example.com", 1);
+    given_template(s, "whole", "whole.example.com", 1);
+    given_queue(s, "q", "cpu=99 share.example.com=9 whole.example.com=9 within=LowerPriority");
+}
+
+static void claim_has_a_share(struct scenario *s, const char *name, const char *id)
+{
+    struct resource_claim *claim = scenario_object(s, KIND_RESOURCE_CLAIM, name);
+    struct allocation_result *result = &claim->status.allocation->devices.results.items[0];
+    struct resource_amount *amount = ARENA_NEW(&s->arena, struct resource_amount);
+    *amount = (struct resource_amount){.name = STR("memory")};
+    amount->value.nano = (i128)10 * 1024 * 1024 * 1024 * 1000000000;
+    result->share_id = str_from_c(id);
+    result->consumed_capacity = (struct resource_list){amount, 1};
+    object_changed(s, KIND_RESOURCE_CLAIM, name);
+}
+
+/* While `low` stops, the other share of its card is given back: with `low` gone the whole card will
+ * be free, so `mid` stops nobody for it. */
+static void share_that_comes_free_beside_a_victim_counts(void **state)
+{
+    struct scenario *s = *state;
+    given_cards(s);
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "mid", 5);
+    given_priority_class(s, "high", 9);
+    given_job(s, "low", "q", "pods=1 cpu=2 template=share priority=low");
+    scenario_start(s);
+    gang_starts(s, "low", "n1");
+    pod_claims(s, "low-0", "share", "n1/share");
+    claim_has_a_share(s, "low-0-share", "11111111-1111-1111-1111-111111111100");
+    given_claim(s, "foreign", "share.example.com", 1);
+    claim_allocated(s, "foreign", "n1/share");
+    claim_has_a_share(s, "foreign", "11111111-1111-1111-1111-111111111101");
+    given_job(s, "whole", "q", "pods=1 cpu=1 template=whole priority=low");
+    gang_starts(s, "whole", "n2");
+    pod_claims(s, "whole-0", "whole", "n2/all");
+    given_job(s, "high", "q", "pods=1 cpu=4 priority=high");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    given_job(s, "probe", "q", "pods=1 cpu=3 priority=mid");
+    expect_state(s, "probe", "Pending NodesFull");
+    claim_freed(s, "foreign");
+    given_job(s, "mid", "q", "pods=1 template=whole priority=mid");
+    expect_state(s, "whole", "Running");
+    claim_freed(s, "low-0-share");
+    gang_stops(s, "low");
+    expect_state(s, "high", "Admitted");
+    expect_state(s, "mid", "Admitted");
+    expect_state(s, "whole", "Running");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +279,7 @@ int main(void)
         scenario_test(room_beyond_a_quota_that_was_cut_is_not_kept),
         scenario_test(room_is_kept_over_a_restart_beside_pods_on_their_way),
         scenario_test(places_of_a_victim_are_its_own_until_its_job_is_suspended),
+        scenario_test(share_that_comes_free_beside_a_victim_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
