@@ -157,6 +157,62 @@ static void each_set_tolerates_for_itself(void **state)
     }
 }
 
+/* Two gangs on one node, each for its own time, whichever comes first. */
+static void each_gang_tolerates_for_its_own_time(void **state)
+{
+    (void)state;
+    static const char *const seconds[] = {"600", "300", "900"};
+    struct scenario *s = scenario_new();
+    node_is_tainted(s, "");
+    given_queue(s, "q", "cpu=8");
+    static const char *const names[] = {"a", "b", "c"};
+    for (int i = 0; i < 3; i++) {
+        char spec[500];
+        char toleration[200];
+        (void)snprintf(toleration, sizeof(toleration),
+                       "{\"key\":\"repair\",\"operator\":\"Exists\",\"tolerationSeconds\":%s}",
+                       seconds[i]);
+        (void)snprintf(spec, sizeof(spec), POD, toleration);
+        given_job_spec(s, names[i], "q", "pods=1", spec);
+    }
+    scenario_start(s);
+    for (int i = 0; i < 3; i++) {
+        gang_starts(s, names[i], "n1");
+    }
+    at(s, MINUTE);
+    node_is_tainted(s, TAINT);
+    static const int order[] = {1, 0, 2};
+    for (int i = 0; i < 3; i++) {
+        const char *name = names[order[i]];
+        at(s, (6 + 5 * i) * MINUTE - 1000);
+        expect_state(s, name, "Running");
+        at(s, (6 + 5 * i) * MINUTE);
+        expect_state(s, name, "Suspending WaitingForTermination");
+    }
+    scenario_free(s);
+}
+
+/* The API server refuses to suspend it: that it is tried again counts no second time. */
+static void a_stop_that_is_refused_is_counted_once(void **state)
+{
+    struct scenario *s = *state;
+    writes_are_manual(s, false);
+    given_running_until(s, "", "");
+    writes_are_manual(s, true);
+    node_is_tainted(s, TAINT);
+    for (int i = 0; i < 3; i++) {
+        write_refused(s, "a", "denied by a policy");
+        at(s, scenario_now_ms(s) + 2 * MINUTE);
+    }
+    write_ok(s, "a", true);
+    writes_are_manual(s, false);
+    gang_stops(s, "a");
+    node_is_tainted(s, "");
+    expect_state(s, "a", "Admitted"); /* it isn't put off, either */
+    const struct admission *admission = scenario_object(s, KIND_ADMISSION, "a");
+    check_i64(admission->status.evictions.value, 1);
+}
+
 /* What a flavor tolerated for its gangs it doesn't any more once it is deleted. */
 static void a_flavor_that_is_gone_tolerates_nothing(void **state)
 {
@@ -314,6 +370,8 @@ int main(void)
         scenario_test(a_taint_without_a_time_is_tolerated_for_none),
         scenario_test(only_taints_that_evict_are_looked_at),
         cmocka_unit_test(each_set_tolerates_for_itself),
+        cmocka_unit_test(each_gang_tolerates_for_its_own_time),
+        scenario_test(a_stop_that_is_refused_is_counted_once),
         cmocka_unit_test(a_flavor_that_is_gone_tolerates_nothing),
         scenario_test(the_second_time_much_later_is_like_the_first),
         scenario_test(claims_that_cannot_be_looked_up_stop_nobody),

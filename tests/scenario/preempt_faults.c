@@ -190,6 +190,28 @@ static void victim_that_could_not_be_stopped_runs_on_when_it_need_not(void **sta
     }
 }
 
+/* A victim that ends while it is to stop is no longer waited for, nor told of. */
+static void victim_that_ends_makes_room_as_well(void **state)
+{
+    struct scenario *s = *state;
+    given_classes(s);
+    given_node(s, "n1", "cpu=2");
+    given_queue(s, "q", "cpu=2 within=LowerPriority");
+    given_job(s, "ends", "q", "pods=1 cpu=1 priority=low created=0");
+    given_job(s, "stops", "q", "pods=1 cpu=1 priority=low created=1");
+    scenario_start(s);
+    gang_starts(s, "ends", "n1");
+    gang_starts(s, "stops", "n1");
+    given_job(s, "high", "q", "pods=2 cpu=1 priority=high created=1000");
+    expect_message(s, "high", "2 gangs that make room for it are stopping");
+    job_finishes(s, "ends");
+    expect_message(s, "high", "1 gang that makes room for it is stopping");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    assert_null(strstr(decisions_text(s), "ends"));
+    gang_stops(s, "stops");
+    expect_state(s, "high", "Admitted");
+}
+
 /* Its user takes it out of the queue while its victim stops: that one stops, and starts again. */
 static void beneficiary_without_a_queue_has_no_room_reserved(void **state)
 {
@@ -298,6 +320,7 @@ int main(void)
         scenario_test(gang_that_lost_a_member_is_released_though_nobody_asks),
         scenario_test(device_of_a_victim_that_never_was_ready_is_waited_for),
         cmocka_unit_test(victim_that_could_not_be_stopped_runs_on_when_it_need_not),
+        scenario_test(victim_that_ends_makes_room_as_well),
         scenario_test(beneficiary_without_a_queue_has_no_room_reserved),
         scenario_test(class_that_is_gone_ends_the_reservation),
         cmocka_unit_test(flavor_that_leaves_the_queue_is_not_what_it_starts_on),
