@@ -150,7 +150,8 @@ static struct verdict find_groups(struct attempt *attempt, struct set_attempt *s
             while (g < set->group_count && set->groups[g] != demand->group) {
                 g++;
             }
-            if (g == set->group_count && g < FLAVORS_PER_GANG_MAX) {
+            if (g == set->group_count) {
+                assert(g < FLAVORS_PER_GANG_MAX && "as many as the Queue's schema allows");
                 set->groups[set->group_count++] = demand->group;
             }
             continue;

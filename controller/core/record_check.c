@@ -196,7 +196,7 @@ static bool charges_enough(struct core *core, const struct gang *gang)
 {
     const struct admission_record *record = gang->record;
     const struct queue_state *queue = queue_find(core, record->queue);
-    if (queue == NULL || queue->object == NULL || gang->shape == NULL) {
+    if (queue == NULL || queue->object == NULL) {
         return true;
     }
     shape_resolve(core, gang->shape);
