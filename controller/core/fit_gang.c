@@ -170,20 +170,24 @@ static bool stays_whole(struct core *core, const struct crowd_list *promised,
 
 /* -- one node --------------------------------------------------------------------------------- */
 
+/* Pods of the others may be anywhere. */
+static bool is_to_be_pinned(const struct fit_wants *wants, uint32_t w)
+{
+    return wants->are_pinned || demand_has_new_claims(&wants->items[w].demand);
+}
+
 /* The sets with new claims, on that node: they are pinned to it. `pair` is its hostname label. */
 static bool place_pinned(struct core *core, struct fit_wants *wants, struct node_state *node,
                          struct string_map *pinned, uint32_t *ret_short)
 {
     for (uint32_t w = 0; w < wants->count; w++) {
         struct fit_want *want = &wants->items[w];
-        if (!wants->are_pinned && !demand_has_new_claims(&want->demand)) {
+        if (!is_to_be_pinned(wants, w)) {
             continue;
         }
-        if (node_exclusion(core, &want->demand, node) == EXCLUDED_COUNT) {
-            core->plan_is_one_node = true;
-            want->placed = node_place(core, &want->demand, node, want->count);
-            core->plan_is_one_node = false;
-        }
+        core->plan_is_one_node = true;
+        want->placed = node_place(core, &want->demand, node, want->count);
+        core->plan_is_one_node = false;
         if (want->placed < want->min_count) {
             *ret_short = w;
             return false;
@@ -274,7 +278,8 @@ static bool keeps_out(struct core *core, const struct fit_wants *wants, struct n
         return true;
     }
     for (uint32_t w = 0; w < wants->count; w++) {
-        if (node_exclusion(core, &wants->items[w].demand, node) != EXCLUDED_COUNT) {
+        if (is_to_be_pinned(wants, w) &&
+            node_exclusion(core, &wants->items[w].demand, node) != EXCLUDED_COUNT) {
             return true;
         }
     }

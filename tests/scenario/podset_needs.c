@@ -58,12 +58,83 @@ static void groups_of_no_pods_need_nothing(void **state)
     expect_state(s, "js", "Running");
 }
 
+/* The claim's device is of n1: the set that names it goes there, the other where there is room. */
+static void one_sets_claim_binds_no_other_set(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=2");
+    given_node(s, "n2", "cpu=4 label=zone:a");
+    given_devices(s, "n1", "g0");
+    given_class(s, "gpu.example.com", "device.driver == 'gpu.example.com'");
+    given_claim(s, "c", "gpu.example.com", 1);
+    given_queue(s, "q", "cpu=20 gpu.example.com=8");
+    given_pod_set(s, "js", "workers", "pods=2 cpu=1 claim=c");
+    given_job(s, "js", "q", "pods=4 cpu=1 selector=zone:a");
+    expect_state(s, "js", "Admitted");
+    expect_selector(s, "js", "kubernetes.io/hostname", NULL);
+    const struct job *workers = scenario_pod_set(s, "js", "workers");
+    check_str(
+        string_map_get(&workers->spec.pod_template.spec.node_selector, "kubernetes.io/hostname"),
+        "n1");
+}
+
+/* Each set has a claim of its own, of devices of another kind: both go to the node that has both.
+ */
+static void claims_of_two_sets_are_two(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_node(s, "n2", "cpu=8");
+    given_devices(s, "n1", "g0");
+    given_class(s, "gpu.example.com", "device.driver == 'gpu.example.com'");
+    given_class(s, "nic.example.com", "device.driver == 'nic.example.com'");
+    given_claim(s, "c", "gpu.example.com", 1);
+    given_claim(s, "d", "nic.example.com", 1);
+    given_queue(s, "q", "cpu=20 gpu.example.com=8 nic.example.com=8");
+    given_pod_set(s, "js", "workers", "pods=2 cpu=1 claim=d");
+    given_job(s, "js", "q", "pods=1 cpu=1 claim=c");
+    scenario_start(s);
+    expect_used(s, "q", "");
+    given_json(s, KIND_RESOURCE_SLICE,
+               "{\"metadata\":{\"name\":\"nics\"},\"spec\":{\"driver\":\"nic.example.com\","
+               "\"nodeName\":\"n1\",\"pool\":{\"name\":\"nics\",\"generation\":1,"
+               "\"resourceSliceCount\":1},\"devices\":[{\"name\":\"e0\"}]}}");
+    expect_state(s, "js", "Admitted");
+    expect_used(s, "q", "cpu=3 gpu.example.com=1 nic.example.com=1");
+}
+
+/* The workers' template asks for more by the time that they get their claims: that is theirs, and
+ * the driver's device is its own. */
+static void what_a_worker_has_beyond_its_share(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_devices(s, "n1", "g0 g1 g2 g3");
+    given_class(s, "gpu.example.com", "device.driver == 'gpu.example.com'");
+    given_template(s, "own", "gpu.example.com", 2);
+    given_template(s, "one", "gpu.example.com", 1);
+    given_queue(s, "q", "cpu=20 gpu.example.com=8");
+    given_pod_set(s, "js", "workers", "pods=1 cpu=1 template=one");
+    given_job(s, "js", "q", "pods=1 cpu=1 template=own");
+    expect_used(s, "q", "cpu=2 gpu.example.com=3");
+    gang_starts(s, "js", "n1");
+    pod_set_starts(s, "js", "workers", "n1");
+    pod_claims(s, "js-0", "own", "n1/g0 n1/g1");
+    expect_used(s, "q", "cpu=2 gpu.example.com=3");
+    given_template(s, "one", "gpu.example.com", 2);
+    pod_claims(s, "js-workers-0", "one", "n1/g2 n1/g3");
+    expect_used(s, "q", "cpu=2 gpu.example.com=4");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(workers_of_all_groups_are_needed_at_once),
         scenario_test(quota_is_needed_for_all_groups_at_once),
         scenario_test(groups_of_no_pods_need_nothing),
+        scenario_test(one_sets_claim_binds_no_other_set),
+        scenario_test(claims_of_two_sets_are_two),
+        scenario_test(what_a_worker_has_beyond_its_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

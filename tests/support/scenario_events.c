@@ -354,6 +354,22 @@ void claim_reserved(struct scenario *s, const char *name, const char *pod)
     object_changed(s, KIND_RESOURCE_CLAIM, name);
 }
 
+/* Beside those of the pod's other entries. */
+static void add_claim_status(struct scenario *s, struct pod *pod,
+                             const struct pod_claim_status *made)
+{
+    const struct pod_claim_status_list *before = &pod->status.resource_claim_statuses;
+    struct pod_claim_status_list after = {.count = 0};
+    after.items = ARENA_ARRAY(&s->arena, struct pod_claim_status, before->count + 1);
+    for (uint32_t i = 0; i < before->count; i++) {
+        if (!str_eq(before->items[i].name, made->name)) {
+            after.items[after.count++] = before->items[i];
+        }
+    }
+    after.items[after.count++] = *made;
+    pod->status.resource_claim_statuses = after;
+}
+
 void pod_claims(struct scenario *s, const char *pod_name, const char *template_name,
                 const char *devices)
 {
@@ -370,7 +386,7 @@ void pod_claims(struct scenario *s, const char *pod_name, const char *template_n
     struct pod_claim_status *made = ARENA_NEW(&s->arena, struct pod_claim_status);
     *made = (struct pod_claim_status){.name = make(s, "c-%s", template_name),
                                       .resource_claim_name = claim->meta.name};
-    pod->status.resource_claim_statuses = (struct pod_claim_status_list){made, 1};
+    add_claim_status(s, pod, made);
     struct entry *entry = entry_put(s, KIND_RESOURCE_CLAIM, &claim->meta);
     pod_changed(s, entry_need(s, KIND_POD, pod_name));
     tell(s, entry);
