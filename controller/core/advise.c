@@ -9,6 +9,8 @@
 #include "gang_line.h"
 #include "internal.h"
 
+#include <assert.h>
+
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
 
@@ -121,12 +123,15 @@ static int64_t try_change(struct trial *trial, const struct pod_spec *spec,
     return count;
 }
 
+static bool is_full(const struct trial *trial)
+{
+    return trial->advice->count == ADVICE_ITEMS_MAX;
+}
+
 static struct advice_item *add_item(struct trial *trial, enum advice_kind kind)
 {
     struct advice *advice = trial->advice;
-    if (advice->count == ADVICE_ITEMS_MAX) {
-        return NULL;
-    }
+    assert(!is_full(trial));
     advice->items[advice->count] = (struct advice_item){.kind = kind};
     return &advice->items[advice->count++];
 }
@@ -149,10 +154,7 @@ static void try_fewer_pods(struct trial *trial)
     if (try_change(trial, set->spec, &size) != count) {
         return;
     }
-    struct advice_item *item = add_item(trial, ADVICE_FEWER_PODS);
-    if (item != NULL) {
-        item->count = count;
-    }
+    add_item(trial, ADVICE_FEWER_PODS)->count = count;
 }
 
 /* A key or value that could mean something to a shell is nobody's label. */
@@ -225,10 +227,8 @@ static void try_flavor(struct trial *trial, struct str name)
         return;
     }
     struct advice_item *item = add_item(trial, ADVICE_OTHER_FLAVOR);
-    if (item != NULL) {
-        item->patch = str_own(text_str(&patch));
-        item->what = str_own(name);
-    }
+    item->patch = str_own(text_str(&patch));
+    item->what = str_own(name);
 }
 
 static void try_flavors(struct trial *trial)
@@ -237,7 +237,8 @@ static void try_flavors(struct trial *trial)
     int tried = 0;
     for (uint32_t g = 0; g < queue->spec.resource_groups.count; g++) {
         const struct quota_flavor_list *flavors = &queue->spec.resource_groups.items[g].flavors;
-        for (uint32_t f = 0; f < flavors->count && tried < FLAVOR_TRIALS_MAX; f++) {
+        for (uint32_t f = 0; f < flavors->count && tried < FLAVOR_TRIALS_MAX && !is_full(trial);
+             f++) {
             try_flavor(trial, flavors->items[f].name);
             tried++;
         }
@@ -250,7 +251,7 @@ static void try_wider_selectors(struct trial *trial)
     struct core *core = trial->core;
     const struct pod_set *set = &trial->shape->sets[0];
     const struct string_map *selector = &set->spec->node_selector;
-    for (uint32_t i = 0; i < selector->count && i < SELECTOR_TRIALS_MAX; i++) {
+    for (uint32_t i = 0; i < selector->count && i < SELECTOR_TRIALS_MAX && !is_full(trial); i++) {
         const struct string_pair *pair = &selector->items[i];
         if (!is_plain_text(pair->key) || !is_plain_text(pair->value)) {
             continue;
@@ -264,11 +265,9 @@ static void try_wider_selectors(struct trial *trial)
         text_init(&patch, &core->scratch, 512);
         add_patch_pair(&patch, pair->key, STR_NONE);
         struct advice_item *item = add_item(trial, ADVICE_WIDER_SELECTOR);
-        if (item != NULL) {
-            item->patch = str_own(text_str(&patch));
-            item->what = str_own(arena_format(&core->scratch, STR_FMT "=" STR_FMT,
-                                              STR_ARG(pair->key), STR_ARG(pair->value)));
-        }
+        item->patch = str_own(text_str(&patch));
+        item->what = str_own(arena_format(&core->scratch, STR_FMT "=" STR_FMT, STR_ARG(pair->key),
+                                          STR_ARG(pair->value)));
     }
 }
 
@@ -287,10 +286,8 @@ static void try_shorter_run(struct trial *trial)
         }
         tried++;
         trial->runtime_ms = minutes * MINUTE_MS;
-        bool starts = try_change(trial, set->spec, &set->size) >= set->size.pods;
-        struct advice_item *item = starts ? add_item(trial, ADVICE_SHORTER_RUN) : NULL;
-        if (item != NULL) {
-            item->count = minutes;
+        if (try_change(trial, set->spec, &set->size) >= set->size.pods) {
+            add_item(trial, ADVICE_SHORTER_RUN)->count = minutes;
             break;
         }
     }
@@ -313,7 +310,7 @@ static void try_other_topology(struct trial *trial)
                   try_change(trial, set->spec, &set->size) >= set->size.pods;
     trial->topology_key = key;
     trial->is_topology_required = trial->shape->is_topology_required;
-    if (starts && trial->advice->count < ADVICE_ITEMS_MAX) {
+    if (starts) {
         add_item(trial, kind)->what = str_own(key);
     }
 }
