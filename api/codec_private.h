@@ -35,6 +35,9 @@ NODISCARD struct rc yaml_read_lines(struct str text, struct token_sink sink,
 /* What the document has given so far, also after a failure; NULL before it began. Borrowed from the
  * arena. */
 void *decoder_partial(const struct decoder *decoder);
+/* Of the document that begins: fields that only an older version of its kind has are passed over. A
+ * server answers in the version that it was asked for; who writes a file may mix them up. */
+void decoder_read_newest_only(struct decoder *decoder);
 /* True once the document's last token has been taken. */
 bool decoder_is_complete(const struct decoder *decoder);
 

@@ -41,6 +41,7 @@ struct decoder {
     uint32_t skip_depth; /* > 0: inside a value that is passed over */
     bool is_complete;
     bool is_failed;
+    bool is_newest_only;
     struct frame frames[DECODE_DEPTH_MAX + 1];
 };
 
@@ -307,10 +308,11 @@ static struct rc older_member(struct decoder *decoder, const struct frame *frame
     return decode_member(decoder, frame->field, (char *)object + frame->field->offset, token, err);
 }
 
-static void find_member(struct frame *frame, struct str name)
+static void find_member(const struct decoder *decoder, struct frame *frame, struct str name)
 {
     frame->field = schema_find_field(frame->schema, name);
-    frame->older = frame->field == NULL ? older_shape_of(frame->schema) : NULL;
+    bool may_be_older = frame->field == NULL && !decoder->is_newest_only;
+    frame->older = may_be_older ? older_shape_of(frame->schema) : NULL;
     if (frame->older == NULL) {
         return;
     }
@@ -341,7 +343,7 @@ static struct rc object_token(struct decoder *decoder, struct frame *frame,
                               const struct token *token, struct err *err)
 {
     if (token->kind == TOKEN_KEY) {
-        find_member(frame, token->text);
+        find_member(decoder, frame, token->text);
         return RC_SUCCESS;
     }
     if (token->kind == TOKEN_OBJECT_END) {
@@ -443,6 +445,12 @@ void decoder_restart(struct decoder *decoder, struct arena *arena, const struct 
     decoder->skip_depth = 0;
     decoder->is_complete = false;
     decoder->is_failed = false;
+    decoder->is_newest_only = false;
+}
+
+void decoder_read_newest_only(struct decoder *decoder)
+{
+    decoder->is_newest_only = true;
 }
 
 struct token_sink decoder_sink(struct decoder *decoder)

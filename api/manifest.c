@@ -149,11 +149,15 @@ static struct rc object_error(struct manifest_reader *reader, struct rc rc,
 
 /* Replays the object's tokens; *ret_line is that of the last one taken. */
 static struct rc decode_tokens(struct manifest_reader *reader, const struct schema *schema,
-                               uint32_t at, uint32_t *ret_line, struct err *err)
+                               struct str api_version, uint32_t at, uint32_t *ret_line,
+                               struct err *err)
 {
     uint32_t end = value_end(reader, at);
 
     decoder_restart(reader->decoder, reader->arena, schema);
+    if (!str_ends_with(api_version, STR("/v1beta1"))) { /* the one that wrote anything otherwise */
+        decoder_read_newest_only(reader->decoder);
+    }
     struct token_sink sink = decoder_sink(reader->decoder);
 
     for (uint32_t i = at; i < end; i++) {
@@ -200,7 +204,7 @@ static struct rc take_known(struct manifest_reader *reader, const struct kind_in
         rc = check_crd(reader, head->kind, at, &line, err);
     }
     if (!rc_failed(rc)) {
-        rc = decode_tokens(reader, kind->schema, at, &line, err);
+        rc = decode_tokens(reader, kind->schema, head->api_version, at, &line, err);
     }
     if (rc_failed(rc)) {
         return object_error(reader, rc, head, line, err);

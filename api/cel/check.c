@@ -214,7 +214,7 @@ static struct rc field_type(struct cel_check *c, struct cel_node *node,
     case CEL_T_ERROR:
         return RC_SUCCESS;
     default:
-        return cel_check_fail(c, node, err, "a %.*s has no fields, so no '%.*s'",
+        return cel_check_fail(c, node, err, "type %.*s has no fields, so no '%.*s'",
                               STR_ARG(type_text(c, target)), STR_ARG(node->name));
     }
 }
@@ -247,7 +247,7 @@ static struct rc check_row(struct cel_check *c, struct cel_node *node, struct er
     for (uint32_t i = 0; i < node->arg_count; i++) {
         const struct cel_type *type = node->args[i]->type;
         if (!cel_solver_assignable(&c->solver, type, &cel_type_bool)) {
-            return cel_check_fail(c, node->args[i], err, "%s joins bools, this is a %.*s",
+            return cel_check_fail(c, node->args[i], err, "%s joins bools, this is of type %.*s",
                                   node->kind == CEL_AND ? "&&" : "||", STR_ARG(type_text(c, type)));
         }
     }
@@ -288,7 +288,8 @@ static struct rc join(struct cel_check *c, struct cel_node *node, bool is_option
     if (is_optional && type->kind == CEL_T_OPTIONAL) {
         type = type->inner[0];
     } else if (is_optional && type->kind != CEL_T_DYN) {
-        return cel_check_fail(c, node, err, "behind '?' an optional is expected, this is a %.*s",
+        return cel_check_fail(c, node, err,
+                              "behind '?' an optional is expected, this is of type %.*s",
                               STR_ARG(type_text(c, type)));
     }
     if (*joined == NULL) {
@@ -357,7 +358,8 @@ static struct rc range_types(struct cel_check *c, struct cel_node *node,
         (void)cel_solver_assignable(&c->solver, &cel_type_dyn, range);
         return RC_SUCCESS;
     default:
-        return cel_check_fail(c, fold->range, err, "macros work on lists and maps, this is a %.*s",
+        return cel_check_fail(c, fold->range, err,
+                              "macros work on lists and maps, this is of type %.*s",
                               STR_ARG(type_text(c, range)));
     }
 }
@@ -390,7 +392,7 @@ static struct rc check_fold(struct cel_check *c, struct cel_node *node, struct e
     TRY(check_node(c, fold->step, err));
     if (!cel_solver_assignable(&c->solver, &cel_type_bool, fold->condition->type) ||
         !cel_solver_assignable(&c->solver, fold->init->type, fold->step->type)) {
-        return cel_check_fail(c, fold->step, err, "a macro's step gives a %.*s instead of a %.*s",
+        return cel_check_fail(c, fold->step, err, "a macro's step gives type %.*s instead of %.*s",
                               STR_ARG(type_text(c, fold->step->type)),
                               STR_ARG(type_text(c, fold->init->type)));
     }

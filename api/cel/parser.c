@@ -72,6 +72,10 @@ struct rc cel_parser_advance(struct cel_parser *p, struct err *err)
 
 struct rc cel_parser_unexpected(struct cel_parser *p, const char *wanted, struct err *err)
 {
+    if (p->token.kind == CEL_TOK_END) {
+        return cel_parser_fail(p, p->token.position, err,
+                               "the expression ends where %s was expected", wanted);
+    }
     struct str text = str_cut_utf8(p->token.text, 40);
     return cel_parser_fail(p, p->token.position, err, "found '%.*s' where %s was expected",
                            STR_ARG(text), wanted);

@@ -155,7 +155,7 @@ static struct rc plan_chain(struct plan *p, struct cel_node *node, struct err *e
     } else if (is_constant(node->args[1])) {
         qualifier.key = node->args[1]->value;
         if (!is_hashable(qualifier.key.kind)) {
-            return cel_check_fail(p->check, node, err, "no index can be a %.*s",
+            return cel_check_fail(p->check, node, err, "no index can be of type %.*s",
                                   STR_ARG(cel_kind_name(qualifier.key.kind)));
         }
     } else {

@@ -37,7 +37,7 @@ struct rc cel_verify_aggregate(struct cel_check *check, struct cel_node *node, b
         const struct cel_type *type = element_type(node, i);
         if (!cel_type_equal(first, type, false)) {
             return cel_check_fail(check, node->args[i], err,
-                                  "this is a %.*s among %.*s: all must be of one type",
+                                  "this is of type %.*s among %.*s: all must be of one type",
                                   STR_ARG(cel_type_text(check->arena, type)),
                                   STR_ARG(cel_type_text(check->arena, first)));
         }
@@ -83,7 +83,7 @@ struct rc cel_verify_format(struct cel_check *check, struct cel_node *call, stru
         bool fits =
             clause.verb == 's' ? fits_text(arg) : cel_clause_takes(clause.verb, arg->type->kind);
         if (!fits) {
-            return cel_check_fail(check, arg, err, "format() can't write a %.*s as %%%c",
+            return cel_check_fail(check, arg, err, "format() can't write type %.*s as %%%c",
                                   STR_ARG(cel_type_text(check->arena, arg->type)), clause.verb);
         }
     }

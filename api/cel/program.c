@@ -92,8 +92,8 @@ static struct rc evaluate(const struct cel_program *program, struct cel_eval *ev
 
 static struct rc refuse_kind(struct cel_value value, const char *wanted, struct err *err)
 {
-    return err_set(err, RC_INVALID, "the expression gives a %.*s instead of %s",
-                   STR_ARG(cel_kind_name(value.kind)), wanted);
+    return err_set(err, RC_INVALID, "the expression must give %s; the type of this one is %.*s",
+                   wanted, STR_ARG(cel_kind_name(value.kind)));
 }
 
 struct rc cel_matches(const struct cel_program *program, const struct cel_device *device,

@@ -189,7 +189,8 @@ static void demand_add(struct core *core, const struct ask_option *option, bool 
         .count = option->count,
         .charged = is_countable ? most_on_a_node(core, option->profile) : option->count,
         .is_alternative = is_alternative,
-        .is_special = option_is_special(option)};
+        .is_special = option_is_special(option),
+        .is_all = option->is_all};
 }
 
 static void ask_add_request(struct core *core, const struct ask_place *place,
@@ -206,6 +207,11 @@ static void ask_add_request(struct core *core, const struct ask_place *place,
         ask_break(core, place, REASON_NEVER_FITS,
                   STR("it has neither `exactly` nor `firstAvailable`, so kube-scheduler couldn't "
                       "allocate it"));
+        return;
+    }
+    if (is_exact && list->count > 0) {
+        ask_break(core, place, REASON_INVALID,
+                  STR("it has both `exactly` and `firstAvailable`; only one of them may be there"));
         return;
     }
     for (uint32_t i = 0; i < (is_exact ? 1 : list->count); i++) {

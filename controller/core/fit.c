@@ -315,7 +315,8 @@ static void measure_class(struct core *core, const struct pod_demand *demand,
                           const struct claim_state *claim, struct fit_result *result)
 {
     struct measured measured;
-    if (device->is_alternative || profile_has_shareable(core, device->profile)) {
+    bool is_all = device->is_all && claim == NULL;
+    if (device->is_alternative || is_all || profile_has_shareable(core, device->profile)) {
         return; /* how many devices are free doesn't say for how many it is enough */
     }
     if (!measure_in_reach(core, demand, device->resource, device->profile, &measured)) {
@@ -440,6 +441,7 @@ void fit_explain(struct core *core, const struct pod_demand *demand, int64_t cou
     if (core->wants_places) {
         fit_list_places(core, demand, count, result);
     }
+    fit_search_healthy(core, demand, count, result);
 }
 
 bool fit_node_has_room(struct core *core, const struct pod_demand *demand, struct node_state *node)

@@ -68,6 +68,7 @@ struct fit_health {
     int64_t ailing;       /* that would be free, too, if they were healthy */
     struct str names;     /* in the scratch arena; which ones, and what is wrong with them */
     bool is_short_anyway; /* something would be short even then */
+    bool is_by_search;    /* for how many pods it is enough, no count of the resource tells */
 };
 
 /* How many pods there would be room for if nothing else ran and all were healthy. */
@@ -113,6 +114,7 @@ struct fit_result {
     bool is_never_together;   /* no node has all that one pod needs, were it empty and healthy */
     bool is_promised;         /* it could fit, but for pods on their way to places of their own */
     bool is_claim_ill;        /* that one has a device that would evict its pods */
+    bool is_claim_in_way;     /* its pods' own claims could get the devices of that one */
     bool is_misled;           /* claim_trouble is about a node that the scheduler would fail on */
     struct str claim_trouble; /* in the scratch arena; a named claim that can't be placed */
     struct topology_shortage topology;
@@ -379,3 +381,7 @@ struct fit_shortage {
 /* Whether there would be enough if everything were healthy. Devices are told so then. */
 bool fit_note_health(struct core *core, const struct pod_demand *demand,
                      const struct fit_shortage *shortage, struct fit_result *result);
+/* The same where no count tells, with result.asked_placed of `count` pods in the plan. Others are
+ * in it then, too. */
+void fit_search_healthy(struct core *core, const struct pod_demand *demand, int64_t count,
+                        struct fit_result *result);

@@ -66,7 +66,8 @@ static void read_options(struct search *search, struct candidate *candidate)
             is_failing = answer == SHARE_BROKEN;
         }
         candidate->options |= is_match ? bit : 0;
-        candidate->out |= match == MATCH_OUT && !search->is_emptied ? bit : 0;
+        bool is_healed = search->is_emptied || search->core->plan_is_healed;
+        candidate->out |= match == MATCH_OUT && !is_healed ? bit : 0;
         candidate->failing |= is_failing ? bit : 0;
     }
 }

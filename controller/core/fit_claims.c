@@ -88,6 +88,7 @@ bool fit_claims_are_in_own_way(struct core *core, const struct fit_want *want,
     if (want->min_count <= 1 || !fit_claims_collide(core, demand, demand)) {
         return false;
     }
+    result->is_claim_in_way = true;
     result->claim_trouble = own_way_text(core, demand->set->claims[0].claim->key);
     return true;
 }

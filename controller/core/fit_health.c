@@ -2,6 +2,7 @@
  *
  * A gang that would start if everything were healthy is told so, and by what; one that wouldn't is
  * told what it lacks anyway. */
+#include "ask.h"
 #include "extended.h"
 #include "reach.h"
 
@@ -115,6 +116,21 @@ static void add_name(struct ailing *ailing, struct str name)
     text_addf(&ailing->names, "%s" STR_FMT, ailing->named++ == 0 ? "" : ", ", STR_ARG(name));
 }
 
+static void add_unnamed(struct ailing *ailing)
+{
+    if (ailing->unnamed > 0) {
+        text_addf(&ailing->names, " and %u more", ailing->unnamed);
+    }
+}
+
+static struct str node_out_text(struct core *core, const struct pod_demand *demand,
+                                const struct node_state *node, enum exclusion exclusion)
+{
+    struct str why = why_out(core, demand, node, exclusion);
+    return arena_format(&core->scratch, "node " STR_FMT " (" STR_FMT ")", STR_ARG(node->name),
+                        STR_ARG(exclusion_sentence(&core->scratch, exclusion, why)));
+}
+
 static bool is_of_plugin(const struct fit_shortage *shortage, const struct node_state *node)
 {
     return str_is_set(shortage->extended) && node_offers(node, shortage->extended);
@@ -198,12 +214,87 @@ static void add_nodes(struct core *core, const struct pod_demand *demand,
         ailing->count += own;
         ailing->unreached = seen > ailing->unreached ? seen : ailing->unreached;
         ailing->largest = here > ailing->largest ? here : ailing->largest;
-        add_name(ailing,
-                 arena_format(&core->scratch, "node " STR_FMT " (" STR_FMT ")", STR_ARG(node->name),
-                              STR_ARG(exclusion_sentence(&core->scratch, exclusion,
-                                                         why_out(core, demand, node, exclusion)))));
+        add_name(ailing, node_out_text(core, demand, node, exclusion));
     }
 }
+
+/* -- what a search would find -------------------------------------------------------------------
+ */
+
+/* The devices that only their health keeps from the requests, and that nobody has. */
+static void add_wanted(struct core *core, const struct pod_demand *demand, struct ailing *ailing)
+{
+    const struct device_ask *ask = demand->set->ask;
+    struct device_state *device;
+    RB_FOREACH (device, ailing_tree, &core->ailing_devices) {
+        bool is_elsewhere =
+            device->node != NULL && (device->node->object == NULL ||
+                                     node_exclusion(core, demand, device->node) != EXCLUDED_COUNT);
+        struct device_profile *wanted_by = NULL;
+        for (uint32_t o = 0; o < ask->option_count && !is_elsewhere; o++) {
+            struct device_profile *profile = ask->options[o].profile;
+            wanted_by = wanted_by == NULL && profile_match(core, profile, device) == MATCH_OUT
+                            ? profile
+                            : wanted_by;
+        }
+        if (wanted_by != NULL && device_is_unheld(core, device)) {
+            add_name(ailing, arena_format(&core->scratch, "device " STR_FMT " (" STR_FMT ")",
+                                          STR_ARG(device->key),
+                                          STR_ARG(device_out_text(core, wanted_by, device))));
+        }
+    }
+}
+
+/* How many more pods there would be devices for, beside what is in the plan, at most `want`. */
+static int64_t place_healed(struct core *core, const struct pod_demand *demand, int64_t want,
+                            struct ailing *ailing)
+{
+    int64_t placed = 0;
+    core->plan_is_healed = true;
+    struct node_state *node;
+    RB_FOREACH (node, node_tree, &core->node_order) {
+        if (node->object == NULL || placed == want) {
+            continue;
+        }
+        enum exclusion exclusion = node_exclusion(core, demand, node);
+        bool is_sick = is_for_health(exclusion) && node_is_only_sick(demand, node);
+        if (exclusion != EXCLUDED_COUNT && !is_sick) {
+            continue;
+        }
+        int64_t here = node_place(core, demand, node, want - placed);
+        placed += here;
+        if (is_sick && here > 0) {
+            add_name(ailing, node_out_text(core, demand, node, exclusion));
+        }
+    }
+    core->plan_is_healed = false;
+    return placed;
+}
+
+void fit_search_healthy(struct core *core, const struct pod_demand *demand, int64_t count,
+                        struct fit_result *result)
+{
+    const struct pod_set *set = demand->set;
+    bool is_told = str_is_set(result->health.resource) || result->health.is_short_anyway;
+    if (!ask_is_special(set->ask) || demand_has_new_claims(demand) || is_told ||
+        result->asked_placed >= count) {
+        return;
+    }
+    struct ailing ailing = {.count = 0};
+    text_init(&ailing.names, &core->scratch, NAMES_MAX_BYTES);
+    add_wanted(core, demand, &ailing);
+    if (place_healed(core, demand, count - result->asked_placed, &ailing) <
+        count - result->asked_placed) {
+        return;
+    }
+    add_unnamed(&ailing);
+    result->health = (struct fit_health){.resource = set->ask->options[0].profile->class_name,
+                                         .names = text_str(&ailing.names),
+                                         .is_by_search = true};
+}
+
+/* -- what a count tells -------------------------------------------------------------------------
+ */
 
 bool fit_note_health(struct core *core, const struct pod_demand *demand,
                      const struct fit_shortage *shortage, struct fit_result *result)
@@ -227,9 +318,7 @@ bool fit_note_health(struct core *core, const struct pod_demand *demand,
     if (shortage->profile == NULL && !resource_is_device(shortage->resource)) {
         return true; /* other words have to tell of it */
     }
-    if (ailing.unnamed > 0) {
-        text_addf(&ailing.names, " and %u more", ailing.unnamed);
-    }
+    add_unnamed(&ailing);
     result->health = (struct fit_health){.resource = shortage->resource,
                                          .asked = shortage->asked,
                                          .free = shortage->free,

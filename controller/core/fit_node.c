@@ -419,7 +419,7 @@ static int64_t node_place_devices(struct core *core, const struct pod_set *set,
     if (has_failing_selector(core, set, node)) {
         return 0; /* kube-scheduler gives up on it, too */
     }
-    if (may_be_given_resting(core, set, node)) {
+    if (!core->plan_is_healed && may_be_given_resting(core, set, node)) {
         want = is_untouched ? 1 : 0; /* for one pod kube-scheduler finds any way that there is */
     }
     if (!ask_is_special(set->ask)) {

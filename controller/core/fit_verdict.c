@@ -184,11 +184,50 @@ static struct verdict larger_is_away(struct core *core, const struct fit_result 
     return verdict;
 }
 
+/* Of which all that a node has are wanted; absent: of none. */
+static struct str all_of_class(const struct device_ask *ask)
+{
+    for (uint32_t o = 0; ask != NULL && o < ask->option_count; o++) {
+        if (ask->options[o].is_all) {
+            return ask->options[o].profile->class_name;
+        }
+    }
+    return STR_NONE;
+}
+
+/* "the free devices are enough for 1 of 2 pods with ResourceClaimTemplate ml/one" */
+static struct str searched_text(struct core *core, const struct pod_set *set,
+                                const struct fit_result *fit)
+{
+    struct str all = all_of_class(set->ask);
+    struct str names = ask_names(core, set);
+    long long placed = (long long)fit->asked_placed;
+    long long pods = (long long)set->size.min_count;
+    const char *what = "the free devices are enough for";
+    return str_is_set(all)
+               ? arena_format(&core->scratch,
+                              "%s %lld of %lld pods with " STR_FMT
+                              ", where allocationMode All wants every " STR_FMT " of a node",
+                              what, placed, pods, STR_ARG(names), STR_ARG(all))
+               : arena_format(&core->scratch, "%s %lld of %lld pods with " STR_FMT, what, placed,
+                              pods, STR_ARG(names));
+}
+
 /* There is enough of everything, but for what isn't healthy. */
-static struct verdict unhealthy(struct core *core, const struct fit_result *fit)
+static struct verdict unhealthy(struct core *core, const struct pod_set *set,
+                                const struct fit_result *fit)
 {
     struct arena *arena = &core->scratch;
     const struct fit_health *health = &fit->health;
+    if (health->is_by_search) {
+        return say(REASON_DEVICES_UNHEALTHY,
+                   arena_format(arena,
+                                STR_FMT
+                                "; with what is out for health reasons it could start: " STR_FMT
+                                " (" STR_FMT ")",
+                                STR_ARG(searched_text(core, set, fit)), STR_ARG(health->names),
+                                STR_ARG(nodes_text(arena, fit))));
+    }
     struct verdict verdict =
         say(REASON_DEVICES_UNHEALTHY,
             arena_format(arena,
@@ -273,12 +312,9 @@ static struct verdict misshapen(struct core *core, const struct pod_set *set,
 {
     struct arena *arena = &core->scratch;
     if (fit->is_asked_special && fit->asked_placed < set->size.min_count) {
-        return say(REASON_DEVICES_EXHAUSTED,
-                   arena_format(arena,
-                                "the free devices are enough for %lld of %lld pods with " STR_FMT
-                                " (" STR_FMT ")",
-                                (long long)fit->asked_placed, (long long)set->size.min_count,
-                                STR_ARG(ask_names(core, set)), STR_ARG(nodes_text(arena, fit))));
+        return say(REASON_DEVICES_EXHAUSTED, arena_format(arena, STR_FMT " (" STR_FMT ")",
+                                                          STR_ARG(searched_text(core, set, fit)),
+                                                          STR_ARG(nodes_text(arena, fit))));
     }
     if (!str_is_set(fit->apart) && fit->is_uneven) {
         return uneven(core, set, fit);
@@ -374,7 +410,7 @@ static struct verdict lacking_verdict(struct core *core, const struct pod_set *s
 {
     bool is_never = is_too_many(fit) && fit->ever.pods > 0;
     if (str_is_set(fit->health.resource) && !fit->health.is_short_anyway && !is_never) {
-        return unhealthy(core, fit);
+        return unhealthy(core, set, fit);
     }
     if (fit->excluded[EXCLUDED_FULL] == 0 && !is_never) {
         return no_node(core, fit);
@@ -397,8 +433,9 @@ static struct verdict nearest_verdict(struct core *core, const struct pod_set *s
     if (str_is_set(fit->ask_trouble) && !is_too_many(fit)) {
         return say(fit->ask_reason, fit->ask_trouble);
     }
-    if (str_is_set(fit->claim_trouble)) {
-        return say(fit->is_misled      ? REASON_NODE_SHAPE
+    if (str_is_set(fit->claim_trouble) && !(fit->is_claim_in_way && is_too_many(fit))) {
+        bool is_shape = fit->is_misled || fit->is_claim_in_way;
+        return say(is_shape            ? REASON_NODE_SHAPE
                    : fit->is_claim_ill ? REASON_DEVICES_UNHEALTHY
                                        : REASON_RESERVED_FOR_OTHER,
                    fit->claim_trouble);

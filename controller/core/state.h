@@ -469,7 +469,7 @@ struct core {
     bool plan_is_contested;  /* devices are counted as others could take them, too */
     uint64_t device_changes; /* counts devices that come and go */
     uint64_t supply_changes; /* of Nodes, of which devices there are, and of flavors */
-    bool plan_stays_local;   /* the plan leaves out devices that no node owns */
+    bool plan_stays_local, plan_is_healed; /* without devices of no node; as if none were out */
     bool is_what_if;
     uint32_t level_cap; /* fewer pods of a partial gang before borrowing from further up */
     const struct topology_domain *only_domain; /* pods are placed there; NULL: wherever they may */

@@ -275,6 +275,7 @@ struct device_demand {
     int64_t charged; /* to the quota; of alternatives only the most per class is more than 0 */
     bool is_alternative;
     bool is_special; /* not just so many devices: all, a part of each, or tied by a constraint */
+    bool is_all;     /* as many as the node has */
     struct str resource; /* borrowed from core.resource_names; the extended resource by which it is
                             asked for, see extended.h; absent: by a claim */
 };

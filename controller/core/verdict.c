@@ -59,6 +59,12 @@ static struct verdict waiting_verdict(const struct core *core, const struct gang
     if (gang_is_over(gang)) {
         return idle_verdict(gang);
     }
+    if (gang->is_job_deleting) {
+        return (struct verdict){.reason = REASON_WAITING_FOR_TERMINATION,
+                                .message =
+                                    STR("the Job is being deleted (metadata.deletionTimestamp), so "
+                                        "no pod of it is started any more")};
+    }
     if (str_is_set(gang->trouble->invalid)) {
         return (struct verdict){.reason = REASON_INVALID, .message = gang->trouble->invalid};
     }

@@ -31,7 +31,7 @@ struct row {
 static void messages_name_the_place_and_what_is_wrong(void **state)
 {
     static const struct row rows[] = {
-        {RC_INVALID, "device.driver ==", "1:17: found 'the end' where a value was expected"},
+        {RC_INVALID, "device.driver ==", "1:17: the expression ends where a value was expected"},
         {RC_INVALID, "true &&\n  foo",
          "2:3: there is no variable called 'foo'; a selector sees "
          "`device` and what its macros declare"},
@@ -52,7 +52,8 @@ static void messages_name_the_place_and_what_is_wrong(void **state)
         {RC_INVALID, "1 / 0 == 1", "1:3: division by zero"},
         {RC_INVALID, "quantity(device.driver) == null",
          "1:1: this is no quantity: dra.example.com"},
-        {RC_INVALID, "dyn(1)", "the expression gives a int instead of true or false"},
+        {RC_INVALID, "dyn(1)",
+         "the expression must give true or false; the type of this one is int"},
         {RC_LIMIT, "lists.range(1000000) == []",
          "the expression can't be evaluated: it costs more than the limit allows"},
     };
