@@ -1,9 +1,11 @@
 /* Admissions that the API server refuses are written again, not too often, and nothing else minds.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "support/check.h"
 #include "support/scenario.h"
+#include "support/scenario_internal.h"
 
 #define RETRY_MS 15000
 
@@ -90,6 +92,60 @@ static void refused_restoration_says_what_was_meant(void **state)
     assert_true(write_is_out(s, "a"));
 }
 
+/* A status that was to be written when the object went is not: there is nobody to say it to. */
+static void nothing_is_said_of_what_is_gone(void **state)
+{
+    struct scenario *s = *state;
+    struct core *core = scenario_core(s);
+    struct status_content content;
+    struct admission admission;
+    struct arena *arena = &s->arena;
+    given_flavor(s, "spot", "");
+    given_json(s, KIND_COHORT, "{\"metadata\":{\"name\":\"lab\"},\"spec\":{}}");
+    given_queue(s, "q", "flavor=spot cpu=4 cohort=lab");
+    given_job(s, "a", "q", "pods=1 cpu=1");
+    scenario_start(s);
+    struct str uid = arena_copy_str(arena, scenario_job(s, "a")->meta.uid);
+    (void)core_status_content(core, KIND_QUEUE, STR("q"), arena, &content);
+    assert_true(core_admission_now(core, uid, arena, &admission));
+    object_gone(s, KIND_COHORT, "lab");
+    assert_false(core_status_content(core, KIND_COHORT, STR("lab"), arena, &content));
+    object_gone(s, KIND_RESOURCE_FLAVOR, "spot");
+    assert_false(core_status_content(core, KIND_RESOURCE_FLAVOR, STR("spot"), arena, &content));
+    object_gone(s, KIND_QUEUE, "q");
+    assert_false(core_status_content(core, KIND_QUEUE, STR("q"), arena, &content));
+    object_gone(s, KIND_JOB, "a");
+    assert_false(core_status_content(core, KIND_QUEUE, STR("q"), arena, &content));
+    assert_false(core_status_content(core, KIND_COHORT, STR("lab"), arena, &content));
+    assert_false(core_admission_now(core, uid, arena, &admission));
+}
+
+/* While another leads its Admissions are only seen: the last of them says how often the gang was
+ * put back, and that it has been whole since. */
+static void what_another_replica_says_until_this_one_leads(void **state)
+{
+    struct scenario *s = *state;
+    char json[512];
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", "cpu=4 timeout=1m base=1s limit=1");
+    given_job(s, "a", "q", "pods=2 cpu=1");
+    snprintf(json, sizeof(json),
+             "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"jobUid\":\"%s\"},\"status\":{"
+             "\"requeue\":{\"count\":1}}}",
+             scenario_job(s, "a")->meta.uid.ptr);
+    given_json(s, KIND_ADMISSION, json);
+    struct event seen = {.kind = EVENT_OBJECT, .object = {KIND_JOB, &scenario_job(s, "a")->meta}};
+    step(s, &seen);
+    seen.object = (struct object){KIND_ADMISSION, scenario_object(s, KIND_ADMISSION, "a")};
+    step(s, &seen);
+    ((struct admission *)scenario_object(s, KIND_ADMISSION, "a"))->status.requeue = NULL;
+    scenario_start(s);
+    gang_starts(s, "a", "n1");
+    at(s, 60000);
+    gang_stops(s, "a");
+    expect_state(s, "a", "Pending Backoff");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +153,8 @@ int main(void)
         scenario_test(tries_are_bounded),
         scenario_test(decisions_go_on),
         scenario_test(refused_restoration_says_what_was_meant),
+        scenario_test(nothing_is_said_of_what_is_gone),
+        scenario_test(what_another_replica_says_until_this_one_leads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

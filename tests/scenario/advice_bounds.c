@@ -127,6 +127,55 @@ static void changes_are_tried_as_time_allows(void **state)
     assert_true(tried > 0 && tried < 90);
 }
 
+/* Each of four labels keeps the gang from one more node: as many changes are told as there is room
+ * for, with fewer pods before them. */
+static void more_changes_than_are_told(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "all", "cpu=1 label=a:x label=b:x label=c:x label=d:x");
+    given_node(s, "n1", "cpu=1 label=b:x label=c:x label=d:x");
+    given_node(s, "n2", "cpu=1 label=a:x label=c:x label=d:x");
+    given_node(s, "n3", "cpu=1 label=a:x label=b:x label=d:x");
+    given_node(s, "n4", "cpu=1 label=a:x label=b:x label=c:x");
+    given_queue(s, "q", "cpu=8");
+    given_job(s, "gang", "q", "pods=2 cpu=1 selector=a:x selector=b:x selector=c:x selector=d:x");
+    scenario_start(s);
+    assert_int_equal(commands_of(s, "gang"), 4);
+    assert_true(suggests(s, "gang", "min-count=1"));
+    assert_true(suggests(s, "gang", "\"c\":null"));
+    assert_false(suggests(s, "gang", "\"d\":null"));
+}
+
+/* So many labels are tried, however many there are. */
+static void fifth_label_is_not_tried(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8 label=a:x label=b:x label=c:x label=d:x");
+    given_queue(s, "q", "cpu=8");
+    given_job(s, "five", "q",
+              "pods=1 cpu=1 selector=a:x selector=b:x selector=c:x selector=d:x selector=e:x");
+    given_job(s, "four", "q", "pods=1 cpu=1 selector=a:x selector=b:x selector=c:x selector=e:x");
+    scenario_start(s);
+    assert_int_equal(commands_of(s, "five"), 0);
+    assert_true(suggests(s, "four", "\"e\":null"));
+}
+
+/* What its RuntimeClass asks for, no change of the Job's own selector lifts. */
+static void selector_of_its_runtime_class_is_not_its_own(void **state)
+{
+    struct scenario *s = *state;
+    given_kinds(s, "zone", "b");
+    given_json(s, KIND_RUNTIME_CLASS,
+               "{\"metadata\":{\"name\":\"r\"},\"handler\":\"h\",\"scheduling\":{\"nodeSelector\":"
+               "{\"zone\":\"a\"}}}");
+    given_job_spec(s, "gang", "q", "pods=1",
+                   "{\"runtimeClassName\":\"r\",\"containers\":[{\"name\":\"main\",\"resources\":{"
+                   "\"requests\":{\"cpu\":\"4\"}}}]}");
+    scenario_start(s);
+    expect_used(s, "q", "");
+    assert_int_equal(commands_of(s, "gang"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +183,9 @@ int main(void)
         cmocka_unit_test(labels_that_a_shell_could_read_are_in_no_command),
         scenario_test(own_selector_that_a_shell_could_read_is_in_no_command),
         scenario_test(changes_are_tried_as_time_allows),
+        scenario_test(more_changes_than_are_told),
+        scenario_test(fifth_label_is_not_tried),
+        scenario_test(selector_of_its_runtime_class_is_not_its_own),
     };
     return cmocka_run_group_tests_name("advice_bounds", tests, NULL, NULL);
 }

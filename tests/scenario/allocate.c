@@ -373,6 +373,22 @@ static void claim_that_breaks_is_named(void **state)
     expect_message(s, "gang", "ResourceClaimTemplate ml/fails has a selector that fails");
 }
 
+/* Forty pods of one node, each with a device of its own: none is given twice. */
+static void node_of_more_pods_than_there_was_room_to_note(void **state)
+{
+    struct scenario *s = *state;
+    static char list[JSON_BYTES];
+    given_world(s);
+    given_slice(s, "s", "n1", many(list, "a", 40, ",'attributes':{'numa':{'int':0}}"));
+    given_ask(s, "one",
+              "'requests':[{'name':'r','exactly':{" OF_CLASS "}}],'constraints':[{"
+              "'matchAttribute':'" CLASS "/numa'}]");
+    given_job(s, "gang", "q", "pods=40 template=one");
+    expect_state(s, "gang", "Admitted");
+    given_job(s, "more", "q", "pods=1 template=one");
+    expect_state(s, "more", "Pending DevicesExhausted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +406,7 @@ int main(void)
         scenario_test(step_of_nothing_never_fits),
         scenario_test(admin_access_takes_no_part),
         scenario_test(claim_that_breaks_is_named),
+        scenario_test(node_of_more_pods_than_there_was_room_to_note),
     };
     return cmocka_run_group_tests_name("allocate", tests, NULL, NULL);
 }

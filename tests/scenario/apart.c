@@ -206,6 +206,55 @@ static void labels_that_differ_between_gangs_may_be_any(void **state)
     expect_state(s, "serves", "Pending NodeShape");
 }
 
+/* Pods could use the node but for one that keeps its whole zone to itself: in another zone they
+ * may.
+ */
+static void relabelled_node_leaves_the_zone_that_is_kept(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8 label=zone:a");
+    given_node(s, "n2", "cpu=8 label=zone:a");
+    given_queue(s, "q", "cpu=100");
+    given_foreign(s, "keeper", "n1", "ml",
+                  APART("{\"topologyKey\":\"zone\",\"labelSelector\":{}}"));
+    given_job(s, "gang", "q", "pods=2 cpu=1");
+    scenario_start(s);
+    expect_used(s, "q", "");
+    given_node(s, "n2", "cpu=8 label=zone:b");
+    expect_state(s, "gang", "Admitted");
+}
+
+/* Its node is gone, and with it the place that it kept. */
+static void pod_on_a_node_that_is_gone_keeps_nobody_off(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8 label=zone:a");
+    given_node(s, "n2", "cpu=8 label=zone:a");
+    given_queue(s, "q", "cpu=100");
+    given_foreign(s, "keeper", "n1", "ml",
+                  APART("{\"topologyKey\":\"zone\",\"labelSelector\":{}}"));
+    given_job(s, "gang", "q", "pods=2 cpu=1");
+    scenario_start(s);
+    expect_used(s, "q", "");
+    object_gone(s, KIND_NODE, "n1");
+    expect_state(s, "gang", "Admitted");
+}
+
+/* A list without terms keeps nobody off, nor does a pod of a namespace whose name only begins
+ * alike.
+ */
+static void terms_of_nothing_and_other_namespaces(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_queue(s, "q", "cpu=100");
+    given_foreign(s, "silent", "n1", "ml", APART(""));
+    given_foreign(s, "keeper", "n1", "mlx", APART(ON_HOST("")));
+    given_foreign(s, "short", "n1", "m", APART(ON_HOST("")));
+    given_job_spec(s, "gang", "q", "pods=2", APART(""));
+    expect_state(s, "gang", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +266,9 @@ int main(void)
         scenario_test(working_pod_keeps_others_off_its_zone),
         scenario_test(pod_may_ask_for_64_resources),
         scenario_test(labels_that_differ_between_gangs_may_be_any),
+        scenario_test(relabelled_node_leaves_the_zone_that_is_kept),
+        scenario_test(pod_on_a_node_that_is_gone_keeps_nobody_off),
+        scenario_test(terms_of_nothing_and_other_namespaces),
     };
     return cmocka_run_group_tests_name("apart", tests, NULL, NULL);
 }

@@ -74,11 +74,37 @@ static void named_claim_of_the_head_is_kept(void **state)
     expect_state(s, "plain", "Admitted");
 }
 
+/* A gang that waits for room behind so many that can't start at all is no head: those behind it
+ * take what they find. */
+static void head_behind_more_impossible_gangs_than_are_passed_over(void **state)
+{
+    struct scenario *s = *state;
+    char name[40];
+    checks_are_cheap(s);
+    given_flavor(s, "default", "");
+    given_queue(s, "q", "cpu=4 strategy=Backfill fit=Quota");
+    given_job(s, "long", "q", "pods=3 cpu=1 max-runtime=60m created=0");
+    at(s, 60000);
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(name, sizeof(name), "never-%d", i);
+        given_job(s, name, "q", "pods=5 cpu=1 created=61000");
+    }
+    given_job(s, "head", "q", "pods=4 cpu=1 created=62000");
+    given_job(s, "small", "q", "pods=1 cpu=1 created=63000");
+    expect_state(s, "head", "Pending QuotaExhausted");
+    expect_state(s, "small", "Admitted");
+    job_finishes(s, "small");
+    job_deleted_now(s, "never-500");
+    given_job(s, "late", "q", "pods=1 cpu=1 created=64000");
+    expect_state(s, "late", "Pending ReservedForOther");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(heads_beyond_those_that_are_booked),
         scenario_test(named_claim_of_the_head_is_kept),
+        scenario_test(head_behind_more_impossible_gangs_than_are_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

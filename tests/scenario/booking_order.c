@@ -111,6 +111,43 @@ static void share_of_the_others_branch_counts(void **state)
     expect_state(s, "stays", "Pending ReservedForOther");
 }
 
+/* Two heads that wait for nodes of their own: each is kept room for as if there were no other. */
+static void given_two_heads(struct scenario *s)
+{
+    given_node(s, "n1", "cpu=4 label=zone:east");
+    given_node(s, "n2", "cpu=4 label=zone:west");
+    given_queue(s, "east", "cpu=64 strategy=Backfill");
+    given_queue(s, "west", "cpu=64 strategy=Backfill");
+    given_job(s, "near", "east", "pods=3 cpu=1 max-runtime=60m selector=zone:east created=0");
+    given_job(s, "far", "west", "pods=3 cpu=1 max-runtime=90m selector=zone:west created=0");
+    scenario_start(s);
+    gang_starts(s, "near", "n1 n1 n1");
+    gang_starts(s, "far", "n2 n2 n2");
+    at(s, 60000);
+    given_job(s, "head", "east", "pods=4 cpu=1 selector=zone:east created=1000");
+    given_job(s, "other", "west", "pods=4 cpu=1 selector=zone:west created=2000");
+    expect_state(s, "head", "Pending NodesFull");
+    expect_state(s, "other", "Pending NodesFull");
+    check_i64(likely_start_minute(s, "head"), 60);
+    check_i64(likely_start_minute(s, "other"), 90);
+}
+
+static void heads_that_never_meet(void **state)
+{
+    given_two_heads(*state);
+}
+
+/* The same where devices of no node are about, which might be taken from anywhere. */
+static void heads_that_might_meet_over_devices_of_no_node(void **state)
+{
+    struct scenario *s = *state;
+    given_json(s, KIND_RESOURCE_SLICE,
+               "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"driver\":\"gpu.example.com\",\"pool\":{"
+               "\"name\":\"p\",\"generation\":1,\"resourceSliceCount\":1},\"allNodes\":true,"
+               "\"devices\":[{\"name\":\"g0\"}]}}");
+    given_two_heads(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +156,8 @@ int main(void)
         scenario_test(share_of_the_heads_branch_counts),
         scenario_test(share_of_the_others_branch_counts),
         scenario_test(who_borrows_as_well_is_behind),
+        scenario_test(heads_that_never_meet),
+        scenario_test(heads_that_might_meet_over_devices_of_no_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

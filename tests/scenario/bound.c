@@ -107,6 +107,20 @@ static void claim_that_is_allocated_frees_it(void **state)
     expect_state(s, "a", "Admitted");
 }
 
+/* A driver lists devices of a node that isn't there: no node to bind pods to. */
+static void node_of_which_only_devices_are_known(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_devices(s, "ghost", "g0");
+    given_queue(s, "q", "cpu=99");
+    given_bound(s, "a", "q", "pods=2", "ghost", 3);
+    expect_state(s, "a", "Pending MissingReference");
+    expect_message(s, "a", "there is no node ghost");
+    given_node(s, "ghost", "cpu=8");
+    expect_state(s, "a", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +129,7 @@ int main(void)
         scenario_test(gangs_of_two_nodes_arent_alike),
         scenario_test(victims_are_of_that_node),
         scenario_test(claim_that_is_allocated_frees_it),
+        scenario_test(node_of_which_only_devices_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -296,6 +296,34 @@ static void of_two_only_the_one_with_grace_is_asked(void **state)
     expect_state(s, "high", "Admitted");
 }
 
+/* So long and no longer others wait for it. */
+static void a_grace_beyond_an_hour_is_an_hour(void **state)
+{
+    struct scenario *s = *state;
+    given_low(s);
+    job_annotated(s, "low", GRACE, "2h");
+    given_job(s, "high", "q", "pods=4 cpu=1 priority=high created=10000");
+    at(s, 10000 + 3599000);
+    expect_state(s, "low", "Running CheckpointRequested");
+    at(s, 10000 + 3600000);
+    expect_state(s, "low", "Suspending WaitingForTermination");
+}
+
+/* Nothing can be saved any more by a pod that has ended, nor by one that is about to. */
+static void pods_that_end_are_not_asked(void **state)
+{
+    struct scenario *s = *state;
+    given_low(s);
+    given_queue(s, "q", "cpu=2 within=LowerPriority");
+    pod_succeeds(s, "low-0");
+    pod_terminates(s, "low-1");
+    given_job(s, "high", "q", "pods=2 cpu=1 priority=high created=10000");
+    expect_state(s, "low", "Running CheckpointRequested");
+    assert_string_equal(mark(s, "low-0"), "");
+    assert_string_equal(mark(s, "low-1"), "");
+    assert_string_equal(mark(s, "low-2"), "2026-11-30T12:00:10Z");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +344,8 @@ int main(void)
         scenario_test(the_device_of_one_that_was_asked_goes_to_the_other),
         scenario_test(one_that_was_asked_and_ends_by_itself_makes_room),
         scenario_test(of_two_only_the_one_with_grace_is_asked),
+        scenario_test(a_grace_beyond_an_hour_is_an_hour),
+        scenario_test(pods_that_end_are_not_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

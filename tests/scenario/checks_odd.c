@@ -231,6 +231,70 @@ static void failure_without_a_message(void **state)
     expect_message(s, "train", "failed");
 }
 
+/* What another has made beside, without being a Job's or without an attempt in its name, is no
+ * request of the gang's; and a request that comes again as it was changes nothing. */
+static void requests_that_are_nobodys(void **state)
+{
+    struct scenario *s = *state;
+    char json[512];
+    given_world(s);
+    const char *own = request_of(s, "train");
+    const char *names[] = {"nodash", "train-x", "train-0", "train-1"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(
+            json, sizeof(json),
+            "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ml\",\"ownerReferences\":[{"
+            "\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"name\":\"train\",\"uid\":\"%s\","
+            "\"controller\":true}]},\"spec\":{\"provisioningClassName\":\"" CLASS
+            "\"},\"status\":{\"conditions\":[{\"type\":\"Provisioned\",\"status\":\"True\"}]}}",
+            names[i], i < 3 ? scenario_job(s, "train")->meta.uid.ptr : "");
+        given_json(s, KIND_PROVISIONING_REQUEST, json);
+        expect_state(s, "train", "Reserved WaitingForCheck");
+    }
+    (void)counts_take(s);
+    object_again(s, KIND_PROVISIONING_REQUEST, own);
+    assert_int_equal(counts_take(s).effects, 0);
+    request_says_that(s, own, "Provisioned", "");
+    expect_state(s, "train", "Admitted");
+}
+
+/* It says that there is room, and is being deleted: the room goes with it, so nobody starts there.
+ */
+static void room_of_a_request_that_is_going(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    const char *own = request_of(s, "train");
+    struct provisioning_request *request = scenario_object(s, KIND_PROVISIONING_REQUEST, own);
+    request->meta.deletion_timestamp = (struct opt_time){true, SCENARIO_START_MS};
+    request_says_that(s, own, "Provisioned", "");
+    expect_state(s, "train", "Pending Backoff");
+    expect_message(s, "train", "is being deleted");
+    expect_used(s, "q", "");
+}
+
+/* By the time that there is room for four the quota is for two: it isn't started with as many as it
+ * finds now, but asks anew for these. */
+static void fewer_pods_than_room_was_asked_for(void **state)
+{
+    struct scenario *s = *state;
+    given_queue(s, "q", "cpu=8 base=60s check=" CLASS);
+    given_job(s, "train", "q", "pods=4 cpu=1 min=2 partial=true");
+    given_job(s, "other", "q", "pods=1 cpu=1");
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    const char *first = request_of(s, "train");
+    quota_becomes(s, "q", "cpu=3 base=60s check=" CLASS);
+    expect_used(s, "q", "cpu=5");
+    request_says_that(s, first, "Provisioned", "");
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    expect_used(s, "q", "cpu=3");
+    assert_string_not_equal(request_of(s, "train"), first);
+    request_says_that(s, request_of(s, "train"), "Provisioned", "");
+    expect_state(s, "train", "Admitted");
+    expect_state(s, "other", "Reserved WaitingForCheck");
+    expect_used(s, "q", "cpu=3");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +307,9 @@ int main(void)
         scenario_test(check_without_a_class_is_told),
         scenario_test(failure_without_a_message),
         scenario_test(room_on_one_flavor_is_not_used_on_another),
+        scenario_test(requests_that_are_nobodys),
+        scenario_test(room_of_a_request_that_is_going),
+        scenario_test(fewer_pods_than_room_was_asked_for),
     };
     return cmocka_run_group_tests_name("checks_odd", tests, NULL, NULL);
 }

@@ -223,6 +223,49 @@ static void claim_that_has_more_than_it_asked_for_is_charged_all(void **state)
     expect_used(s, "q", CLASS "=0");
 }
 
+/* Each of a pod's claims has one more than was charged. */
+static void both_claims_of_a_pod_are_counted(void **state)
+{
+    struct scenario *s = *state;
+    given_gpus(s, "n1", "g0 g1 g2 g3");
+    given_template(s, "t", CLASS, 1);
+    given_template(s, "u", CLASS, 1);
+    given_queue(s, "q", CLASS "=8");
+    given_job(s, "a", "q", "pods=1 template=t template=u");
+    expect_used(s, "q", CLASS "=2");
+    given_template(s, "t", CLASS, 2);
+    given_template(s, "u", CLASS, 2);
+    gang_starts(s, "a", "n1");
+    pod_claims(s, "a-0", "t", "n1/g0 n1/g1");
+    pod_claims(s, "a-0", "u", "n1/g2 n1/g3");
+    expect_used(s, "q", CLASS "=4");
+    expect_drift(s, 1, 0, 2);
+    job_finishes(s, "a");
+    expect_used(s, "q", CLASS "=0");
+}
+
+/* The claim of a gang that runs is gone when the controller starts anew: nobody pays for it. */
+static void claim_that_vanished_while_the_gang_ran(void **state)
+{
+    struct scenario *s = *state;
+    given_gpus(s, "n1", "g0 g1");
+    given_claim(s, "c", CLASS, 1);
+    given_queue(s, "q", "cpu=4 " CLASS "=1");
+    given_job(s, "a", "q", "pods=1 cpu=1 claim=c");
+    scenario_start(s);
+    gang_starts(s, "a", "n1");
+    claim_allocated(s, "c", "n1/g0");
+    claim_reserved(s, "c", "a-0");
+    object_gone(s, KIND_RESOURCE_CLAIM, "c");
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        expect_used(s, "q", "cpu=1 " CLASS "=0");
+        listing_order(s, seed);
+        restart(s, seed % 2 == 0 ? WITH_ADMISSIONS : WITHOUT_ADMISSIONS);
+    }
+    given_job(s, "b", "q", "pods=1 cpu=1");
+    expect_state(s, "b", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +277,8 @@ int main(void)
         scenario_test(devices_count_from_when_the_queue_lists_them),
         scenario_test(victim_frees_its_surplus),
         scenario_test(claim_that_has_more_than_it_asked_for_is_charged_all),
+        scenario_test(both_claims_of_a_pod_are_counted),
+        scenario_test(claim_that_vanished_while_the_gang_ran),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,6 +234,53 @@ static void pods_are_kept_off_a_node_that_misleads(void **state)
     check_str(expression->values.items[0], "n1");
 }
 
+/* What is offered where its pods may not go is no part of what there is. */
+static void nodes_that_its_pods_may_not_use_do_not_count(void **state)
+{
+    struct scenario *s = *state;
+    given_class_for(s, NAME);
+    given_node(s, "n1", "cpu=16");
+    given_devices(s, "n1", "g0 g1");
+    given_node(s, "n2", "cpu=16 " NAME "=4 taint=t:NoSchedule");
+    given_queue(s, "q", CLASS "=9");
+    given_claim(s, "held", CLASS, 1);
+    claim_allocated(s, "held", "n1/g0");
+    given_job(s, "a", "q", "pods=2 " NAME "=1");
+    expect_message(s, "a", "1 of 2 are free");
+}
+
+/* With what the plugin of a node that isn't ready offers it could start. */
+static void plugin_of_a_node_that_is_not_ready_is_out_for_health(void **state)
+{
+    struct scenario *s = *state;
+    given_class_for(s, NAME);
+    given_node(s, "n1", "cpu=16");
+    given_devices(s, "n1", "g0");
+    given_node(s, "n2", "cpu=16 " NAME "=4 ready=False");
+    given_queue(s, "q", CLASS "=9");
+    given_job(s, "a", "q", "pods=3 " NAME "=1");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    expect_message(s, "a", "node n2 (not ready)");
+    given_node(s, "n2", "cpu=16 " NAME "=4");
+    expect_state(s, "a", "Admitted");
+}
+
+/* Two flavors that list one account by each of its names: nobody knows which numbers hold. */
+static void both_names_of_an_account_in_two_flavors(void **state)
+{
+    struct scenario *s = *state;
+    given_class_for(s, NAME);
+    given_flavor(s, "f", "");
+    given_flavor(s, "g", "");
+    given_node(s, "n1", "cpu=16 " NAME "=4");
+    given_queue(s, "q", "flavor=f " CLASS "=2 flavor=g " NAME "=2");
+    given_job(s, "a", "q", "pods=1 " NAME "=1");
+    expect_state(s, "a", "Pending Invalid");
+    expect_message(s, "a", "lists both " CLASS " and " NAME);
+    given_queue(s, "q", "flavor=f " NAME "=2 flavor=g " NAME "=2");
+    expect_state(s, "a", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +292,9 @@ int main(void)
         scenario_test(promises_hold_whichever_way_a_node_serves),
         scenario_test(implicit_name_wakes_with_its_class),
         scenario_test(pods_are_kept_off_a_node_that_misleads),
+        scenario_test(nodes_that_its_pods_may_not_use_do_not_count),
+        scenario_test(plugin_of_a_node_that_is_not_ready_is_out_for_health),
+        scenario_test(both_names_of_an_account_in_two_flavors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

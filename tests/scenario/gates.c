@@ -350,6 +350,33 @@ static void job_of_another_controller_is_never_taken(void **state)
     assert_int_equal(counts_take(s).job_writes, 0);
 }
 
+/* A class in the place of another, in a list of the same length. */
+static void another_class_in_a_list_of_the_same_length(void **state)
+{
+    struct scenario *s = *state;
+    given_open_queue(s);
+    queue_allows(s, "\"allowedPriorityClasses\":[\"low\"],");
+    given_job(s, "a", "q", "pods=1 cpu=1 priority=urgent");
+    scenario_start(s);
+    expect_state(s, "a", "Pending Invalid");
+    queue_allows(s, "\"allowedPriorityClasses\":[\"urgent\"],");
+    expect_state(s, "a", "Admitted");
+}
+
+/* It is on its way out, held by a finalizer: no queue for it any more. */
+static void job_that_is_being_deleted_is_not_taken(void **state)
+{
+    struct scenario *s = *state;
+    given_home(s);
+    scenario_start(s);
+    given_json(s, KIND_JOB,
+               "{\"metadata\":{\"name\":\"a\",\"deletionTimestamp\":\"2026-11-30T11:59:00Z\"},"
+               "\"spec\":{\"suspend\":true,\"template\":{\"spec\":{\"containers\":[{\"name\":"
+               "\"main\"}]}}}}");
+    expect_state(s, "a", "no Admission");
+    assert_int_equal(counts_take(s).job_writes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +397,8 @@ int main(void)
         scenario_test(gang_follows_its_namespaces_default),
         scenario_test(job_that_is_seen_before_its_namespace_is_taken),
         scenario_test(job_of_another_controller_is_never_taken),
+        scenario_test(another_class_in_a_list_of_the_same_length),
+        scenario_test(job_that_is_being_deleted_is_not_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

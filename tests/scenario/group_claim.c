@@ -1,6 +1,7 @@
 /* Claims that a gang has once for all its pods, by its PodGroup (spec.scheduling.resourceClaims).
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "support/check.h"
 #include "support/scenario.h"
@@ -221,6 +222,56 @@ static void two_claims_for_the_same_are_none(void **state)
     expect_message(s, "ja", "has several ResourceClaims");
     object_gone(s, KIND_RESOURCE_CLAIM, "twin");
     expect_state(s, "ja", "Pending QuotaExhausted");
+    given_claim(s, "twin", CLASS, 1);
+    other = scenario_object(s, KIND_RESOURCE_CLAIM, "twin");
+    other->meta.owner_references = twin.meta.owner_references;
+    other->meta.annotations = twin.meta.annotations;
+    object_changed(s, KIND_RESOURCE_CLAIM, "twin");
+    expect_state(s, "ja", "Pending Invalid");
+    object_gone(s, KIND_RESOURCE_CLAIM, "ja-one"); /* the other is as good */
+    expect_state(s, "ja", "Pending QuotaExhausted");
+}
+
+/* Kubernetes makes the PodGroup's name of the Job's as far as that goes: which it is then, Tallyman
+ * doesn't judge. */
+static void job_whose_name_is_too_long_for_its_pod_group(void **state)
+{
+    struct scenario *s = *state;
+    char name[65];
+    (void)memset(name, 'j', sizeof(name) - 1);
+    name[64] = '\0';
+    given_gpus(s, "n1", "g0");
+    given_queue(s, "q", "cpu=100 gpu.example.com=2");
+    given_job(s, name, "q", "pods=4 cpu=1 group=one");
+    expect_state(s, name, "Pending Invalid");
+    expect_message(s, name, "only of Jobs whose name has at most 63 characters");
+    name[63] = '\0';
+    given_job(s, name, "q", "pods=4 cpu=1 group=one");
+    expect_message(s, name, "has no ResourceClaim for claim");
+}
+
+/* Another API group has PodGroups, too; and a claim of ours has to say which entry it is for. */
+static void claim_of_another_kind_of_pod_group(void **state)
+{
+    struct scenario *s = *state;
+    given_gpus(s, "n1", "g0");
+    given_queue(s, "q", "cpu=1 gpu.example.com=4");
+    given_job(s, "first", "q", "pods=1 cpu=1");
+    given_job(s, "ja", "q", "pods=1 cpu=1 group=one");
+    given_group_claim(s, "ja", "one");
+    expect_state(s, "ja", "Pending QuotaExhausted");
+    struct resource_claim *claim = scenario_object(s, KIND_RESOURCE_CLAIM, "ja-one");
+    claim->meta.owner_references.items[0].api_version = STR("scheduling.volcano.sh/v1beta1");
+    object_changed(s, KIND_RESOURCE_CLAIM, "ja-one");
+    expect_state(s, "ja", "Pending MissingReference");
+    claim->meta.owner_references.items[0].api_version = STR("scheduling.k8s.io/v1beta1");
+    struct string_map annotations = claim->meta.annotations;
+    claim->meta.annotations.count = 0;
+    object_changed(s, KIND_RESOURCE_CLAIM, "ja-one");
+    expect_state(s, "ja", "Pending MissingReference");
+    claim->meta.annotations = annotations;
+    object_changed(s, KIND_RESOURCE_CLAIM, "ja-one");
+    expect_state(s, "ja", "Pending QuotaExhausted");
 }
 
 int main(void)
@@ -236,6 +287,8 @@ int main(void)
         scenario_test(gang_that_is_let_go_again_has_its_claim),
         scenario_test(pods_are_settled_by_the_group_s_allocation),
         scenario_test(two_claims_for_the_same_are_none),
+        scenario_test(job_whose_name_is_too_long_for_its_pod_group),
+        scenario_test(claim_of_another_kind_of_pod_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -349,6 +349,28 @@ static void queue_that_is_deleted_stays_until_its_last_gang_ends(void **state)
     expect_state(s, "b", "Pending QueueNotFound");
 }
 
+/* Another API group has Jobs, too, and a pod of one is no pod of ours, whatever uid it names. */
+static void pod_of_another_kind_of_job(void **state)
+{
+    struct scenario *s = *state;
+    char json[600];
+    given_small_cluster(s);
+    given_job(s, "a", "q", "pods=1 cpu=1");
+    expect_state(s, "a", "Admitted");
+    for (int is_ours = 0; is_ours <= 1; is_ours++) {
+        snprintf(json, sizeof(json),
+                 "{\"metadata\":{\"name\":\"pod-%d\",\"namespace\":\"ml\",\"ownerReferences\":[{"
+                 "\"apiVersion\":\"%s/v1\",\"kind\":\"Job\",\"name\":\"a\",\"uid\":\"%s\","
+                 "\"controller\":true}]},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":"
+                 "\"main\",\"resources\":{\"requests\":{\"cpu\":\"1\"}}}]},\"status\":{\"phase\":"
+                 "\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+                 is_ours, is_ours ? "batch" : "batch.volcano.sh",
+                 scenario_job(s, "a")->meta.uid.ptr);
+        given_json(s, KIND_POD, json);
+        expect_state(s, "a", is_ours ? "Running" : "Admitted");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +390,7 @@ int main(void)
         scenario_test(admission_of_an_orphan_deleted_job_is_deleted_at_once),
         scenario_test(job_that_is_being_deleted_is_not_started),
         scenario_test(queue_that_is_deleted_stays_until_its_last_gang_ends),
+        scenario_test(pod_of_another_kind_of_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

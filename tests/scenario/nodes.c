@@ -367,6 +367,22 @@ static void node_heartbeat_changes_nothing(void **state)
     assert_int_equal(counts.effects + counts.gangs_visited + counts.nodes_visited, 0);
 }
 
+/* A node whose kubelet hasn't spoken yet is none to go to. */
+static void node_that_says_nothing_of_itself(void **state)
+{
+    struct scenario *s = *state;
+    given_queue(s, "q", "cpu=8");
+    given_json(s, KIND_NODE,
+               "{\"metadata\":{\"name\":\"n1\",\"labels\":{\"kubernetes.io/hostname\":\"n1\"}},"
+               "\"status\":{\"allocatable\":{\"cpu\":\"8\",\"memory\":\"8Gi\",\"pods\":\"10\"}}}");
+    given_job(s, "a", "q", "pods=1 cpu=1");
+    scenario_start(s);
+    expect_state(s, "a", "Pending NodesFull");
+    expect_message(s, "a", "not ready");
+    given_node(s, "n1", "cpu=8");
+    expect_state(s, "a", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +409,7 @@ int main(void)
         scenario_test(equal_gangs_do_not_wait_for_each_other),
         scenario_test(min_count_needs_room_for_that_many),
         scenario_test(node_heartbeat_changes_nothing),
+        scenario_test(node_that_says_nothing_of_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -394,6 +394,23 @@ static void decisions_tell_each_set(void **state)
     arena_deinit(&arena);
 }
 
+/* The queue's bound on the run time becomes the Job's deadline while it runs, of several sets too.
+ */
+static void deadline_of_the_queue_is_put_back_when_it_stops(void **state)
+{
+    struct scenario *s = *state;
+    given_gpus(s);
+    given_queue(s, "q", "cpu=64 gpu.example.com=8 max-runtime=1h");
+    given_mpi(s, "a", "pods=1 cpu=1 deadline=7200");
+    expect_state(s, "a", "Admitted");
+    check_i64(scenario_job(s, "a")->spec.active_deadline_seconds.value, 3600);
+    mpi_starts(s, "a");
+    job_suspended_by_user(s, "a", true);
+    gang_stops(s, "a");
+    expect_state(s, "a", "Held Held");
+    check_i64(scenario_job(s, "a")->spec.active_deadline_seconds.value, 7200);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -415,6 +432,7 @@ int main(void)
         scenario_test(room_of_finished_pods_is_released_set_by_set),
         scenario_test(a_set_that_is_resized_shrinks_its_own_part_alone),
         scenario_test(decisions_tell_each_set),
+        scenario_test(deadline_of_the_queue_is_put_back_when_it_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,6 +174,30 @@ static void account_that_was_struck_out_comes_free(void **state)
     expect_state(s, "low", "Suspending WaitingForTermination");
 }
 
+/* Of `b` what is short is lent no more when the first of its gangs is out, though it still borrows
+ * something else: the next to go is of `c`, and then nobody of `b` has to. */
+static void only_what_is_lent_of_what_is_short(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=64 memory=64Gi");
+    given_queue(s, "a", "cpu=8 memory=8Gi cohort=lab weight=1 reclaim=Any");
+    given_queue(s, "b", "cpu=1 memory=6Gi cohort=lab weight=1");
+    given_queue(s, "c", "cpu=2 memory=2Gi cohort=lab weight=4");
+    given_job(s, "b-first", "b", "pods=1 cpu=2 memory=3Gi created=0");
+    given_job(s, "b-second", "b", "pods=1 cpu=2 memory=4Gi created=1");
+    given_job(s, "c-only", "c", "pods=1 cpu=1 memory=5Gi created=2");
+    scenario_start(s);
+    gang_starts(s, "b-first", "n1");
+    gang_starts(s, "b-second", "n1");
+    gang_starts(s, "c-only", "n1");
+    at(s, 1000);
+    given_job(s, "owner", "a", "pods=1 cpu=1 memory=8Gi created=1000");
+    expect_state(s, "owner", "Reserved WaitingForVictims");
+    expect_state(s, "c-only", "Suspending WaitingForTermination");
+    expect_state(s, "b-first", "Running");
+    expect_state(s, "b-second", "Running");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +207,7 @@ int main(void)
         scenario_test(one_that_may_borrow_while_it_stops_others),
         scenario_test(the_first_of_two_protections_that_ends),
         scenario_test(account_that_was_struck_out_comes_free),
+        scenario_test(only_what_is_lent_of_what_is_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -312,6 +312,29 @@ static void job_made_again_inherits_no_victims_over_a_restart(void **state)
     expect_state(s, "mid", "Admitted");
 }
 
+/* The first of the victim's pods is gone, and its node with it, while the other still stops. */
+static void node_goes_with_the_pods_of_a_victim(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n1", "cpu=2");
+    given_node(s, "n2", "cpu=2");
+    given_queue(s, "q", "cpu=8 within=LowerPriority");
+    given_job(s, "low", "q", "pods=2 cpu=2 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "low", "n1 n2");
+    given_job(s, "high", "q", "pods=1 cpu=2 priority=high created=1000");
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    given_job(s, "third", "q", "pods=1 cpu=2 priority=low created=2000");
+    pod_gone(s, "low-0");
+    object_gone(s, KIND_NODE, "n1");
+    given_job(s, "fourth", "q", "pods=1 cpu=1 priority=low created=3000");
+    gang_stops(s, "low");
+    expect_state(s, "high", "Admitted");
+    expect_state(s, "third", "Pending NodesFull");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +351,7 @@ int main(void)
         scenario_test(evicted_gang_of_high_priority_is_before_lower_ones),
         scenario_test(low_gang_of_one_queue_is_no_matter_to_another_queues_high_one),
         scenario_test(job_made_again_inherits_no_victims_over_a_restart),
+        scenario_test(node_goes_with_the_pods_of_a_victim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

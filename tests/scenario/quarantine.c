@@ -340,6 +340,28 @@ static void quarantined_device_may_upset_the_count(void **state)
     expect_state(s, "pair", "Admitted");
 }
 
+/* A device that rests is nothing to pods that want others of its node. */
+static void resting_device_of_another_class(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s, "\"quarantine\":\"10m\"");
+    given_json(s, KIND_RESOURCE_SLICE,
+               "{\"metadata\":{\"name\":\"more\"},\"spec\":{\"driver\":\"nic.example.com\","
+               "\"nodeName\":\"n1\",\"pool\":{\"name\":\"nics\",\"generation\":1,"
+               "\"resourceSliceCount\":1},\"devices\":[{\"name\":\"e0\"},{\"name\":\"e1\"},{"
+               "\"name\":\"e2\"},{\"name\":\"e3\"}]}}");
+    given_class(s, "nic.example.com", "device.driver == 'nic.example.com'");
+    given_class(s, "fast.example.com", "device.driver == 'nic.example.com'");
+    given_template(s, "nic", "nic.example.com", 1);
+    given_template(s, "fast", "fast.example.com", 1);
+    given_queue(s, "q", "nic.example.com=8 fast.example.com=8");
+    scenario_start(s);
+    given_pair(s, "n1", TAINTED);
+    given_pair(s, "n1", "");
+    given_job(s, "a", "q", "pods=2 template=nic template=fast");
+    expect_state(s, "a", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +377,7 @@ int main(void)
         scenario_test(quarantined_device_may_upset_the_count),
         scenario_test(rule_that_is_dropped_ends_it),
         scenario_test(reported_device_rests_after_its_pod_has_gone),
+        scenario_test(resting_device_of_another_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

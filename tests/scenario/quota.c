@@ -255,6 +255,21 @@ static void negative_quota_is_refused_at_the_door(void **state)
     expect_used(s, "team-a", "cpu=4");
 }
 
+/* The API server lets none through, but for one of an earlier schema: it is told, and admits
+ * nobody.
+ */
+static void resource_that_a_flavor_lists_twice(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", "cpu=4 cpu=2");
+    given_job(s, "a", "q", "pods=1 cpu=1");
+    expect_state(s, "a", "Pending Invalid");
+    expect_message(s, "a", "lists cpu twice for one flavor");
+    given_queue(s, "q", "cpu=4");
+    expect_state(s, "a", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +289,7 @@ int main(void)
         scenario_test(stopped_queue_admits_nothing_and_goes_on),
         scenario_test(namespace_is_let_in_by_its_labels),
         scenario_test(negative_quota_is_refused_at_the_door),
+        scenario_test(resource_that_a_flavor_lists_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,11 +117,75 @@ static void record_without_the_device_of_a_class(void **state)
     }
 }
 
+/* A record of other sets of pods than the Job has, and one of none: nothing of what runs was
+ * admitted, so it is stopped, and starts in its turn. */
+static void record_of_sets_that_the_job_has_not(void **state)
+{
+    (void)state;
+    const char *sets[] = {
+        "{\"name\":\"other\",\"count\":1,\"flavors\":{\"cpu\":\"default\"},\"requests\":{\"cpu\":"
+        "\"1m\"}},{\"name\":\"more\",\"count\":1,\"flavors\":{\"cpu\":\"default\"},\"requests\":{"
+        "\"cpu\":\"1m\"}}",
+        ""};
+    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+        struct scenario *s = scenario_new();
+        char record[512];
+        given_node(s, "n1", "cpu=16");
+        given_queue(s, "q", "cpu=2");
+        given_job(s, "a", "q", "pods=2 cpu=1 running=true");
+        snprintf(record, sizeof(record),
+                 "{\"queue\":\"q\",\"at\":\"2026-11-30T11:59:30Z\",\"podSets\":[%s]}", sets[i]);
+        job_has_record(s, "a", record);
+        scenario_start(s);
+        assert_non_null(strstr(trace_text(s), "a: suspend"));
+        expect_state(s, "a", "Admitted");
+        expect_used(s, "q", "cpu=2");
+        scenario_free(s);
+    }
+}
+
+/* Which of those that share a claim pays for it is by their turns: one that can't be ours is as
+ * near as there is, and nothing is charged twice. */
+static void turn_that_is_no_turn(void **state)
+{
+    (void)state;
+    const char *turns[] = {"-1", "99999999999"};
+    for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
+        struct scenario *s = scenario_new();
+        char record[512];
+        given_node(s, "n1", "cpu=16");
+        given_devices(s, "n1", "g0 g1");
+        given_class(s, "gpu.example.com", "device.driver == 'gpu.example.com'");
+        given_claim(s, "c", "gpu.example.com", 1);
+        given_queue(s, "q", "cpu=8 gpu.example.com=1");
+        given_job(s, "a", "q", "pods=1 cpu=1 claim=c running=true");
+        snprintf(record, sizeof(record),
+                 "{\"queue\":\"q\",\"at\":\"2026-11-30T11:59:30Z\",\"podSets\":[{\"name\":\"main\","
+                 "\"count\":1,\"flavors\":{\"cpu\":\"default\",\"gpu.example.com\":\"default\"},"
+                 "\"requests\":{\"cpu\":\"1\"}}],\"turn\":%s}",
+                 turns[i]);
+        job_has_record(s, "a", record);
+        scenario_start(s);
+        expect_state(s, "a", "Admitted");
+        gang_starts(s, "a", "n1");
+        claim_allocated(s, "c", "n1/g0");
+        claim_reserved(s, "c", "a-0");
+        given_job(s, "b", "q", "pods=1 cpu=1 claim=c");
+        expect_state(s, "b", "Admitted");
+        expect_used(s, "q", "cpu=2 gpu.example.com=1");
+        job_finishes(s, "a");
+        expect_used(s, "q", "cpu=1 gpu.example.com=1");
+        scenario_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(record_is_believed_as_far_as_it_can_be_ours),
         cmocka_unit_test(record_without_the_device_of_a_class),
+        cmocka_unit_test(record_of_sets_that_the_job_has_not),
+        cmocka_unit_test(turn_that_is_no_turn),
     };
     return cmocka_run_group_tests_name("records", tests, NULL, NULL);
 }

@@ -118,6 +118,36 @@ static void new_node_is_used_at_once(void **state)
     assert_true(counts.gangs_visited <= 10);
 }
 
+/* Writes wait for their time, so of the changes that follow at once some gangs are still to be told
+ * when the next comes: in the end all are told how it is. */
+static void reason_that_changes_while_it_is_told(void **state)
+{
+    (void)state;
+    char name[32];
+    scenarios_are_paced(5000);
+    struct scenario *s = scenario_new();
+    scenarios_are_paced(0);
+    checks_are_cheap(s);
+    given_node(s, "n1", "cpu=64");
+    given_queue(s, "q", "cpu=8");
+    given_job(s, "first", "q", "pods=1 cpu=8 created=0");
+    for (int i = 0; i < 500; i++) {
+        snprintf(name, sizeof(name), "job%03d", i);
+        given_job(s, name, "q", "pods=1 cpu=8");
+    }
+    scenario_start(s);
+    at(s, 60000);
+    for (int i = 0; i < 3; i++) {
+        quota_becomes(s, "q", i % 2 == 0 ? "cpu=4" : "cpu=8");
+    }
+    at(s, 120000);
+    for (int i = 0; i < 500; i += 7) {
+        snprintf(name, sizeof(name), "job%03d", i);
+        expect_state(s, name, "Pending NeverFits");
+    }
+    scenario_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +155,7 @@ int main(void)
         scenario_test(release_with_ten_thousand_parked_visits_few),
         scenario_test(queue_drains_to_its_last_gang),
         scenario_test(new_node_is_used_at_once),
+        cmocka_unit_test(reason_that_changes_while_it_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -257,6 +257,23 @@ static void policy_with_spaces_around_it(void **state)
     expect_state(s, "a", "Admitted");
 }
 
+/* A word of a later version is meant to stop; which way this one can't tell, so nobody is stopped.
+ */
+static void word_that_is_not_known_holds_the_queue(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_queue(s, "q", "cpu=8");
+    given_job(s, "a", "q", "pods=1 cpu=1");
+    scenario_start(s);
+    gang_starts(s, "a", "n1");
+    ((struct queue *)scenario_object(s, KIND_QUEUE, "q"))->spec.stop_policy = STR("Freeze");
+    object_changed(s, KIND_QUEUE, "q");
+    given_job(s, "b", "q", "pods=1 cpu=1");
+    expect_state(s, "b", "Pending QueueStopped");
+    expect_state(s, "a", "Running");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +290,7 @@ int main(void)
         scenario_test(stopped_namespace_blocks_no_strict_queue),
         scenario_test(refused_drain_is_tried_again),
         scenario_test(policy_with_spaces_around_it),
+        scenario_test(word_that_is_not_known_holds_the_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -256,6 +256,65 @@ static void urgent_gang_stops_others_where_devices_are_tainted(void **state)
     expect_state(s, "low", "Suspending WaitingForTermination");
 }
 
+/* A taint without an effect stands in front of one that keeps off: who tolerates the second may
+ * have the device, who doesn't is told that one. Of two that keep off both have to be tolerated. */
+static void one_taint_among_several_is_tolerated(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s);
+    given_tolerant_template(s, "brave", "{\"key\":\"broken\",\"operator\":\"Exists\"}");
+    given_pair(s, "n1",
+               ",\"taints\":[{\"key\":\"note\",\"effect\":\"None\"},{\"key\":\"broken\","
+               "\"effect\":\"NoSchedule\"}]");
+    given_pair(s, "n2",
+               ",\"taints\":[{\"key\":\"broken\",\"effect\":\"NoSchedule\"},{\"key\":\"hot\","
+               "\"effect\":\"NoSchedule\"}]");
+    given_job(s, "brave-ones", "q", "pods=4 template=brave");
+    expect_state(s, "brave-ones", "Pending DevicesUnhealthy");
+    expect_message(s, "brave-ones", "device gpu.example.com/n2/g1 (taint hot)");
+    given_job(s, "others", "q", "pods=3 template=one");
+    expect_state(s, "others", "Pending DevicesUnhealthy");
+    expect_message(s, "others", "device gpu.example.com/n1/g1 (taint broken)");
+    given_job(s, "three", "q", "pods=3 template=brave");
+    expect_state(s, "three", "Admitted");
+}
+
+/* Of devices that have gone nothing is left that a rule could taint: it taints those that stay. */
+static void rule_comes_after_devices_have_gone(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s);
+    scenario_start(s);
+    given_devices(s, "n1", "");
+    given_rule(s, "service", "\"deviceSelector\":{\"driver\":\"gpu.example.com\"},", "NoSchedule");
+    given_job(s, "a", "q", "pods=2 template=one");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    object_gone(s, KIND_DEVICE_TAINT_RULE, "service");
+    expect_state(s, "a", "Admitted");
+}
+
+/* A device that no node owns, and which all see, is out for its health as well. */
+static void tainted_device_of_no_node_is_told(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_node(s, "n2", "cpu=16");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_template(s, "one", CLASS, 1);
+    given_queue(s, "q", "gpu.example.com=8");
+    given_json(s, KIND_RESOURCE_SLICE,
+               "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"driver\":\"gpu.example.com\",\"pool\":{"
+               "\"name\":\"p\",\"generation\":1,\"resourceSliceCount\":1},\"allNodes\":true,"
+               "\"devices\":[{\"name\":\"g0\"},{\"name\":\"g1\"" BROKEN "}]}}");
+    given_job(s, "a", "q", "pods=2 template=one");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+    expect_message(s, "a",
+                   "1 that is out for health reasons it could start: device "
+                   "gpu.example.com/p/g1 (taint broken)");
+    given_job(s, "three", "q", "pods=3 template=one");
+    expect_state(s, "three", "Pending NeverFits");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +330,9 @@ int main(void)
         scenario_test(status_of_a_rule_wakes_nobody),
         scenario_test(taints_are_found_again_after_a_restart),
         scenario_test(urgent_gang_stops_others_where_devices_are_tainted),
+        scenario_test(one_taint_among_several_is_tolerated),
+        scenario_test(rule_comes_after_devices_have_gone),
+        scenario_test(tainted_device_of_no_node_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

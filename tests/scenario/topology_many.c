@@ -212,6 +212,26 @@ static void names_of_racks_in_which_room_is_kept_stay(void **state)
     expect_state(s, "in-the-way", "Pending NodesFull");
 }
 
+/* More kinds of pods than the room in the racks is remembered for: each finds what is there. */
+static void racks_are_counted_for_more_kinds_of_pods_than_are_kept(void **state)
+{
+    struct scenario *s = *state;
+    char name[40];
+    char options[100];
+    checks_are_cheap(s);
+    given_racks(s, "cpu=1000");
+    given_node(s, "n1", "cpu=8 label=rack:1");
+    given_node(s, "n2", "cpu=9 label=rack:2");
+    for (int i = 1; i <= 40; i++) {
+        (void)snprintf(name, sizeof(name), "k%d", i);
+        (void)snprintf(options, sizeof(options), "pods=2 cpu=%dm required=rack", 4000 + i);
+        given_job(s, name, "q", options);
+        expect_state(s, name, "Admitted");
+        expect_selector(s, name, "rack", "2");
+        job_deleted_now(s, name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +240,7 @@ int main(void)
         scenario_test(records_with_levels_of_their_own),
         scenario_test(rack_that_is_gone_while_pods_are_on_their_way),
         scenario_test(names_of_racks_in_which_room_is_kept_stay),
+        scenario_test(racks_are_counted_for_more_kinds_of_pods_than_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

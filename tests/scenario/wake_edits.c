@@ -190,6 +190,46 @@ static void head_that_devices_make_possible(void **state)
     expect_state(s, "next", "Pending BehindInQueue");
 }
 
+/* Its pods only look at devices, which it isn't charged: it waits for one all the same. */
+static void pool_for_admin_access_alone(void **state)
+{
+    struct scenario *s = *state;
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_namespace(s, "ml", "resource.kubernetes.io/admin-access:true");
+    given_json(s, KIND_RESOURCE_CLAIM_TEMPLATE,
+               "{\"metadata\":{\"name\":\"look\"},\"spec\":{\"spec\":{\"devices\":{\"requests\":[{"
+               "\"name\":\"r\",\"exactly\":{\"deviceClassName\":\"" CLASS
+               "\",\"allocationMode\":\"ExactCount\",\"count\":1,\"adminAccess\":true}}]}}}}");
+    given_queue(s, "q", "cpu=8");
+    given_node(s, "n1", "cpu=8");
+    given_job(s, "a", "q", "pods=1 cpu=1 template=look");
+    scenario_start(s);
+    expect_used(s, "q", "");
+    given_devices(s, "n1", "g0");
+    expect_state(s, "a", "Admitted");
+}
+
+/* Its pods could use the node all along; the label by which it sees the pool takes another's place.
+ */
+static void label_in_the_place_of_another_shows_devices(void **state)
+{
+    struct scenario *s = *state;
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_template(s, "one", CLASS, 1);
+    given_queue(s, "q", "cpu=8 " CLASS "=8");
+    given_node(s, "n1", "cpu=8 label=zone:r1");
+    given_json(s, KIND_RESOURCE_SLICE,
+               "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"driver\":\"gpu.example.com\",\"pool\":{"
+               "\"name\":\"p\",\"generation\":1,\"resourceSliceCount\":1},\"nodeSelector\":{"
+               "\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"rack\",\"operator\":"
+               "\"In\",\"values\":[\"r1\"]}]}]},\"devices\":[{\"name\":\"g0\"}]}}");
+    given_job(s, "a", "q", "pods=1 cpu=1 template=one");
+    scenario_start(s);
+    expect_used(s, "q", "");
+    given_node(s, "n1", "cpu=8 label=rack:r1");
+    expect_state(s, "a", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +242,8 @@ int main(void)
         scenario_test(pool_that_has_an_alternative),
         scenario_test(rule_that_kept_a_preemptor_from_devices),
         scenario_test(head_that_devices_make_possible),
+        scenario_test(pool_for_admin_access_alone),
+        scenario_test(label_in_the_place_of_another_shows_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

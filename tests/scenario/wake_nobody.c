@@ -263,6 +263,27 @@ static void only_the_node_that_it_names_wakes_a_gang(void **state)
     expect_woken(s, 1);
 }
 
+/* Nor does a rule that taints them, or is taken away. */
+static void rule_about_devices_wakes_nobody_who_wants_none(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=4");
+    given_devices(s, "n1", "g0 g1");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_template(s, "one", CLASS, 1);
+    given_pod(s, "foreign", "n1", "cpu=2");
+    given_bystander(s);
+    given_queue(s, "q", "cpu=8 gpu.example.com=2");
+    given_job(s, "a", "q", "pods=1 cpu=3");
+    expect_state(s, "a", "Pending NodesFull");
+    parked(s);
+    given_json(s, KIND_DEVICE_TAINT_RULE,
+               "{\"metadata\":{\"name\":\"r\"},\"spec\":{\"deviceSelector\":{\"driver\":"
+               "\"gpu.example.com\"},\"taint\":{\"key\":\"service\",\"effect\":\"NoSchedule\"}}}");
+    object_gone(s, KIND_DEVICE_TAINT_RULE, "r");
+    expect_nobody_woken(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +297,7 @@ int main(void)
         scenario_test(devices_that_others_were_to_get_wake_who_waits_for_them),
         scenario_test(room_that_is_left_elsewhere_wakes_nobody),
         scenario_test(only_the_node_that_it_names_wakes_a_gang),
+        scenario_test(rule_about_devices_wakes_nobody_who_wants_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
