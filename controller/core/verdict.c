@@ -46,11 +46,11 @@ static struct verdict idle_verdict(const struct gang *gang)
                                           "left to start; the Job is about to end")};
 }
 
+#define BEHIND_TEXT "queue " STR_FMT " is StrictFIFO, and a gang ahead of it waits for room"
+
 static struct str behind_text(const struct gang *gang, struct arena *arena)
 {
-    return arena_format(arena,
-                        "queue " STR_FMT " is StrictFIFO, and a gang ahead of it waits for room",
-                        STR_ARG(gang->queue->name));
+    return arena_format(arena, BEHIND_TEXT, STR_ARG(gang->queue->name));
 }
 
 static struct verdict waiting_verdict(const struct core *core, const struct gang *gang,
@@ -124,10 +124,11 @@ static struct verdict reserved_verdict(const struct core *core, const struct gan
     return (struct verdict){.reason = REASON_WAITING_FOR_VICTIMS, .message = message};
 }
 
+#define RUNS_ON_TEXT "it runs on, but couldn't start again: " STR_FMT
+
 static struct str runs_on_text(const struct gang *gang, struct arena *arena)
 {
-    return arena_format(arena, "it runs on, but couldn't start again: " STR_FMT,
-                        STR_ARG(gang->trouble->invalid));
+    return arena_format(arena, RUNS_ON_TEXT, STR_ARG(gang->trouble->invalid));
 }
 
 /* Edited while it runs, to what couldn't start: it isn't stopped for that, and its user is told. */
