@@ -9,8 +9,6 @@
 #include "gang_line.h"
 #include "internal.h"
 
-#include <assert.h>
-
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
 
@@ -123,15 +121,12 @@ static int64_t try_change(struct trial *trial, const struct pod_spec *spec,
     return count;
 }
 
-static bool is_full(const struct trial *trial)
-{
-    return trial->advice->count == ADVICE_ITEMS_MAX;
-}
-
 static struct advice_item *add_item(struct trial *trial, enum advice_kind kind)
 {
     struct advice *advice = trial->advice;
-    assert(!is_full(trial));
+    if (advice->count == ADVICE_ITEMS_MAX) {
+        return NULL;
+    }
     advice->items[advice->count] = (struct advice_item){.kind = kind};
     return &advice->items[advice->count++];
 }
@@ -154,7 +149,10 @@ static void try_fewer_pods(struct trial *trial)
     if (try_change(trial, set->spec, &size) != count) {
         return;
     }
-    add_item(trial, ADVICE_FEWER_PODS)->count = count;
+    struct advice_item *item = add_item(trial, ADVICE_FEWER_PODS);
+    if (item != NULL) {
+        item->count = count;
+    }
 }
 
 /* A key or value that could mean something to a shell is nobody's label. */
@@ -227,8 +225,10 @@ static void try_flavor(struct trial *trial, struct str name)
         return;
     }
     struct advice_item *item = add_item(trial, ADVICE_OTHER_FLAVOR);
-    item->patch = str_own(text_str(&patch));
-    item->what = str_own(name);
+    if (item != NULL) {
+        item->patch = str_own(text_str(&patch));
+        item->what = str_own(name);
+    }
 }
 
 static void try_flavors(struct trial *trial)
@@ -237,8 +237,7 @@ static void try_flavors(struct trial *trial)
     int tried = 0;
     for (uint32_t g = 0; g < queue->spec.resource_groups.count; g++) {
         const struct quota_flavor_list *flavors = &queue->spec.resource_groups.items[g].flavors;
-        for (uint32_t f = 0; f < flavors->count && tried < FLAVOR_TRIALS_MAX && !is_full(trial);
-             f++) {
+        for (uint32_t f = 0; f < flavors->count && tried < FLAVOR_TRIALS_MAX; f++) {
             try_flavor(trial, flavors->items[f].name);
             tried++;
         }
@@ -251,7 +250,7 @@ static void try_wider_selectors(struct trial *trial)
     struct core *core = trial->core;
     const struct pod_set *set = &trial->shape->sets[0];
     const struct string_map *selector = &set->spec->node_selector;
-    for (uint32_t i = 0; i < selector->count && i < SELECTOR_TRIALS_MAX && !is_full(trial); i++) {
+    for (uint32_t i = 0; i < selector->count && i < SELECTOR_TRIALS_MAX; i++) {
         const struct string_pair *pair = &selector->items[i];
         if (!is_plain_text(pair->key) || !is_plain_text(pair->value)) {
             continue;
@@ -265,9 +264,11 @@ static void try_wider_selectors(struct trial *trial)
         text_init(&patch, &core->scratch, 512);
         add_patch_pair(&patch, pair->key, STR_NONE);
         struct advice_item *item = add_item(trial, ADVICE_WIDER_SELECTOR);
-        item->patch = str_own(text_str(&patch));
-        item->what = str_own(arena_format(&core->scratch, STR_FMT "=" STR_FMT, STR_ARG(pair->key),
-                                          STR_ARG(pair->value)));
+        if (item != NULL) {
+            item->patch = str_own(text_str(&patch));
+            item->what = str_own(arena_format(&core->scratch, STR_FMT "=" STR_FMT,
+                                              STR_ARG(pair->key), STR_ARG(pair->value)));
+        }
     }
 }
 
@@ -286,8 +287,10 @@ static void try_shorter_run(struct trial *trial)
         }
         tried++;
         trial->runtime_ms = minutes * MINUTE_MS;
-        if (try_change(trial, set->spec, &set->size) >= set->size.pods) {
-            add_item(trial, ADVICE_SHORTER_RUN)->count = minutes;
+        bool starts = try_change(trial, set->spec, &set->size) >= set->size.pods;
+        struct advice_item *item = starts ? add_item(trial, ADVICE_SHORTER_RUN) : NULL;
+        if (item != NULL) {
+            item->count = minutes;
             break;
         }
     }
@@ -310,7 +313,7 @@ static void try_other_topology(struct trial *trial)
                   try_change(trial, set->spec, &set->size) >= set->size.pods;
     trial->topology_key = key;
     trial->is_topology_required = trial->shape->is_topology_required;
-    if (starts) {
+    if (starts && trial->advice->count < ADVICE_ITEMS_MAX) {
         add_item(trial, kind)->what = str_own(key);
     }
 }

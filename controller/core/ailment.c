@@ -211,7 +211,7 @@ void ailment_report(struct core *core, struct str key, bool is_unhealthy)
     }
     ailment->reports += is_unhealthy ? 1 : 0;
     ailment->reports -= !is_unhealthy && ailment->reports > 0 ? 1 : 0;
-    ailment->is_reported |= is_unhealthy;
+    ailment->is_reported = ailment->is_reported || is_unhealthy;
     if (device != NULL) {
         ailment_judge_device(core, device);
     }

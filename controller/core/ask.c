@@ -308,8 +308,8 @@ bool ask_uses_class(const struct device_ask *ask, struct str class_name)
 static bool set_has_all(const struct pod_set *set)
 {
     bool has_all = set->ask != NULL && set->ask->has_all;
-    for (uint32_t c = 0; c < set->claim_count; c++) {
-        has_all |= set->claims[c].ask != NULL && set->claims[c].ask->has_all;
+    for (uint32_t c = 0; c < set->claim_count && !has_all; c++) {
+        has_all = set->claims[c].ask != NULL && set->claims[c].ask->has_all;
     }
     return has_all;
 }
@@ -321,7 +321,7 @@ void asks_for_all_changed(struct core *core)
         for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
             bool has_all = false;
             for (uint32_t s = 0; s < shape->set_count; s++) {
-                has_all |= set_has_all(&shape->sets[s]);
+                has_all = has_all || set_has_all(&shape->sets[s]);
             }
             if (has_all && shape->is_resolved) {
                 shape_unresolve(core, shape);

@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include "tallyman/base/alloc.h"
+
 struct verdict verdict_say(enum reason reason, uint32_t waits_for, struct str message)
 {
     return (struct verdict){.reason = reason, .waits_for = waits_for, .message = message};
@@ -24,8 +26,7 @@ struct quota_demand *attempt_demand(struct set_attempt *set, struct str resource
         }
     }
     if (set->demand_count == DEMANDS_MAX) {
-        set->has_too_many = true; /* so it isn't judged, and the last one may give way */
-        set->demand_count--;
+        return NULL;
     }
     struct quota_demand *demand = &set->demands[set->demand_count++];
     *demand = (struct quota_demand){.resource = resource, .group = -1};
@@ -47,7 +48,7 @@ bool attempt_is_claim_counted(const struct attempt *attempt, uint32_t s, uint32_
     return false;
 }
 
-static void collect_claims(struct attempt *attempt, uint32_t s)
+static bool collect_claims(struct attempt *attempt, uint32_t s)
 {
     struct set_attempt *mine = &attempt->sets[s];
     for (uint32_t c = 0; c < mine->set->claim_count; c++) {
@@ -57,25 +58,43 @@ static void collect_claims(struct attempt *attempt, uint32_t s)
         for (uint32_t i = 0; i < claim->request_count; i++) {
             struct quota_demand *demand =
                 attempt_demand(mine, claim->requests[i].profile->class_name);
+            if (demand == NULL) {
+                return false;
+            }
             demand->shared = sat_add(demand->shared, is_paid ? 0 : claim->requests[i].charged);
         }
     }
+    return true;
 }
 
-static void collect_set(struct attempt *attempt, uint32_t s)
+static bool collect_set(struct attempt *attempt, uint32_t s)
 {
     struct set_attempt *mine = &attempt->sets[s];
     const struct pod_set *set = mine->set;
     for (uint32_t i = 0; i < set->per_pod.count; i++) {
         struct quota_demand *demand = attempt_demand(mine, set->per_pod.items[i].resource);
+        if (demand == NULL) {
+            return false;
+        }
         demand->per_pod = i128_clamp(set->per_pod.items[i].value);
     }
     for (uint32_t i = 0; i < set->device_count; i++) {
         struct quota_demand *demand = attempt_demand(mine, set->devices[i].profile->class_name);
+        if (demand == NULL) {
+            return false;
+        }
         demand->per_pod = sat_add(demand->per_pod, set->devices[i].charged);
     }
-    collect_claims(attempt, s);
-    attempt_demand(mine, resource_find(attempt->core, STR(RESOURCE_PODS)))->per_pod = 1;
+    if (!collect_claims(attempt, s)) {
+        return false;
+    }
+    struct quota_demand *pods =
+        attempt_demand(mine, resource_find(attempt->core, STR(RESOURCE_PODS)));
+    if (pods == NULL) {
+        return false;
+    }
+    pods->per_pod = 1;
+    return true;
 }
 
 /* As many as the set can ask for at most: this is done for every head of a queue, again and again.
@@ -100,8 +119,7 @@ bool attempt_collect(struct attempt *attempt)
             ARENA_ARRAY(arena, struct quota_demand, demand_room(attempt->sets[s].set));
     }
     for (uint32_t s = 0; s < attempt->set_count; s++) {
-        collect_set(attempt, s);
-        if (attempt->sets[s].has_too_many) {
+        if (!collect_set(attempt, s)) {
             return false;
         }
     }
@@ -150,8 +168,7 @@ static struct verdict find_groups(struct attempt *attempt, struct set_attempt *s
             while (g < set->group_count && set->groups[g] != demand->group) {
                 g++;
             }
-            if (g == set->group_count) {
-                assert(g < FLAVORS_PER_GANG_MAX && "as many as the Queue's schema allows");
+            if (g == set->group_count && g < FLAVORS_PER_GANG_MAX) {
                 set->groups[set->group_count++] = demand->group;
             }
             continue;
@@ -213,12 +230,13 @@ const struct quota_flavor *attempt_flavor(const struct attempt *attempt,
                                           const struct set_attempt *set,
                                           const struct quota_demand *demand)
 {
-    uint32_t g = 0;
-    while (set->groups[g] != demand->group) {
-        g++;
-        assert(g < set->group_count && "a demand's group is among the set's");
+    for (uint32_t g = 0; g < set->group_count; g++) {
+        if (set->groups[g] == demand->group) {
+            return attempt_chosen(attempt, set, g);
+        }
     }
-    return attempt_chosen(attempt, set, g);
+    assert(false && "a demand's group is among the set's");
+    mem_die("a resource without its group");
 }
 
 struct verdict attempt_check_flavor(struct attempt *attempt, struct set_attempt *set,

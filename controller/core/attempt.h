@@ -19,7 +19,6 @@ struct set_attempt {
     const struct pod_set *set;
     struct quota_demand *demands; /* in the scratch arena; DEMANDS_MAX at most */
     uint32_t demand_count;
-    bool has_too_many;
     int32_t groups[FLAVORS_PER_GANG_MAX]; /* those that the set draws on */
     uint32_t group_count;
     uint32_t choice[FLAVORS_PER_GANG_MAX];                       /* flavor index per group */
@@ -44,16 +43,16 @@ struct attempt {
 struct verdict verdict_say(enum reason reason, uint32_t waits_for, struct str message);
 /* What a pod of each set asks, and the sets as a whole; false: more than DEMANDS_MAX resources. */
 bool attempt_collect(struct attempt *attempt);
-/* The set's demand for that resource, entered if new. */
+/* The set's demand for that resource, entered if new; NULL: the table is full. */
 struct quota_demand *attempt_demand(struct set_attempt *set, struct str resource);
 /* A set in front of that one names the claim, and is charged for it. */
 bool attempt_is_claim_counted(const struct attempt *attempt, uint32_t s, uint32_t claim);
 /* evaluate.c: that combination of flavors is chosen; false: there is none of that number. */
 bool attempt_choose(struct core *core, struct shape *shape, uint32_t combination,
                     struct attempt *ret_attempt);
-/* What it would have placed of a gang that starts as small as it may, on a combination that its
- * pods can have. */
-void attempt_wants_of(struct core *core, struct shape *shape, uint32_t combination,
+/* What it would have placed of a gang that starts as small as it may; false: its pods can't have
+ * that combination. */
+bool attempt_wants_of(struct core *core, struct shape *shape, uint32_t combination,
                       struct fit_wants *ret_wants);
 /* Finds each resource's group; a resource that must be listed and isn't ends the attempt. */
 struct verdict attempt_find_groups(struct attempt *attempt);

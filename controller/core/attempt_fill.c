@@ -10,7 +10,7 @@ static void fill_claim(struct attempt *attempt, struct set_attempt *set,
         ARENA_ARRAY(&attempt->core->scratch, struct charge, claim->request_count + 1);
     for (uint32_t i = 0; i < claim->request_count; i++) {
         struct quota_demand *demand = attempt_demand(set, claim->requests[i].profile->class_name);
-        if (demand->group >= 0) {
+        if (demand != NULL && demand->group >= 0) {
             charge->charges.items[charge->charges.count++] =
                 (struct charge){.flavor = attempt_flavor(attempt, set, demand)->name,
                                 .resource = demand->resource,

@@ -3,8 +3,6 @@
 #include "booking.h"
 #include "stopping.h"
 
-#include <assert.h>
-
 static struct fit_wants wants_of(struct attempt *attempt)
 {
     struct fit_wants wants = {.count = attempt->set_count, .topology = attempt->topology};
@@ -25,15 +23,17 @@ static struct fit_wants wants_of(struct attempt *attempt)
     return wants;
 }
 
-void attempt_wants_of(struct core *core, struct shape *shape, uint32_t combination,
+bool attempt_wants_of(struct core *core, struct shape *shape, uint32_t combination,
                       struct fit_wants *ret_wants)
 {
     struct attempt attempt;
-    bool is_chosen = attempt_choose(core, shape, combination, &attempt) &&
-                     attempt_check_choice(&attempt).reason == REASON_NONE;
-    assert(is_chosen && "it has been found short of quota or room, and of nothing else");
+    if (!attempt_choose(core, shape, combination, &attempt) ||
+        attempt_check_choice(&attempt).reason != REASON_NONE) {
+        return false;
+    }
     attempt_choose_least(&attempt);
     *ret_wants = wants_of(&attempt);
+    return true;
 }
 
 /* Others are Reserved, and can't be placed before their victims are gone: what is free now may be
@@ -121,7 +121,7 @@ static bool could_ever(struct attempt *attempt, uint32_t choice)
     bool could = fit_could_ever(core, &wants);
     bool names_claims = false; /* what these hold matters, too */
     for (uint32_t s = 0; s < attempt->set_count; s++) {
-        names_claims |= attempt->sets[s].set->claim_count > 0;
+        names_claims = names_claims || attempt->sets[s].set->claim_count > 0;
     }
     if (could && !names_claims && choice < 64) {
         shape->could_start_on = (is_known ? shape->could_start_on : 0) | UINT64_C(1) << choice;

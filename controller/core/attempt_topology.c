@@ -67,15 +67,18 @@ struct verdict attempt_check_level(struct attempt *attempt, const struct set_att
                      STR_ARG(set->flavors[0]->meta.name), STR_ARG(levels_text(arena, set))));
 }
 
-/* Both have that level. */
 static bool is_same_down_to(const struct flavor_topology *a, const struct flavor_topology *b,
                             struct str key)
 {
-    uint32_t l = 0;
-    while (str_eq(a->levels.items[l], b->levels.items[l]) && !str_eq(a->levels.items[l], key)) {
-        l++;
+    for (uint32_t l = 0; l < a->levels.count && l < b->levels.count; l++) {
+        if (!str_eq(a->levels.items[l], b->levels.items[l])) {
+            return false;
+        }
+        if (str_eq(a->levels.items[l], key)) {
+            return true;
+        }
     }
-    return str_eq(a->levels.items[l], b->levels.items[l]);
+    return false;
 }
 
 static struct verdict find_topology(struct attempt *attempt)

@@ -1,8 +1,6 @@
 /* booking_heads.c - for which gangs room is kept; see booking.h. */
 #include "booking.h"
 
-#include <assert.h>
-
 #include "tallyman/base/alloc.h"
 
 static bool is_backfill(const struct queue *object)
@@ -238,6 +236,8 @@ void bookings_init(struct core *core)
 
 void bookings_free(struct core *core)
 {
-    assert(core->bookings->count == 0 && "each went with its gang");
+    for (uint32_t i = 0; i < core->bookings->count; i++) {
+        booking_drop(&core->bookings->items[i]);
+    }
     mem_free(core->bookings);
 }

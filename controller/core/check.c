@@ -42,7 +42,7 @@ static bool has_name(const struct str_list *names, struct str name)
 static bool set_asks_any(const struct pod_set *set, const struct str_list *names)
 {
     for (uint32_t i = 0; i < set->per_pod.count; i++) {
-        if (has_name(names, set->per_pod.items[i].resource)) {
+        if (set->per_pod.items[i].value > 0 && has_name(names, set->per_pod.items[i].resource)) {
             return true;
         }
     }

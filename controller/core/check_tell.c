@@ -5,14 +5,10 @@
 #include "tallyman/base/text.h"
 #include "tallyman/base/time_text.h"
 
-static const struct queue_provisioning *provisioning_of(const struct queue_state *queue)
-{
-    return queue->object == NULL ? NULL : queue->object->spec.provisioning;
-}
-
 int64_t check_timeout_ms(const struct queue_state *queue)
 {
-    const struct queue_provisioning *spec = provisioning_of(queue);
+    const struct queue_provisioning *spec =
+        queue->object == NULL ? NULL : queue->object->spec.provisioning;
     return spec != NULL && spec->timeout.is_set ? spec->timeout.ms : PROVISIONING_TIMEOUT_MS;
 }
 
@@ -60,7 +56,8 @@ struct verdict check_obstacle(const struct core *core, const struct queue_state 
 struct str check_missing_detail(const struct queue_state *queue,
                                 const struct request_state *request)
 {
-    const struct queue_provisioning *spec = provisioning_of(queue);
+    const struct queue_provisioning *spec =
+        queue->object == NULL ? NULL : queue->object->spec.provisioning;
     for (uint32_t i = 0; spec != NULL && i < spec->node_selector.count; i++) {
         struct str detail = spec->node_selector.items[i].value;
         if (!str_is_set(
@@ -74,6 +71,9 @@ struct str check_missing_detail(const struct queue_state *queue,
 /* `: "what the condition says"`, bounded; empty if it says nothing. */
 static struct str quoted(struct arena *arena, const struct condition *condition)
 {
+    if (condition == NULL) {
+        return STR("");
+    }
     struct str text = str_is_empty(condition->message) ? condition->reason : condition->message;
     if (str_is_empty(text)) {
         return STR("");
@@ -134,7 +134,8 @@ struct verdict check_verdict(const struct core *core, const struct gang *gang, s
 {
     (void)core;
     const struct queue_state *queue = gang->reservation->queue;
-    const struct queue_provisioning *spec = provisioning_of(queue);
+    const struct queue_provisioning *spec =
+        queue->object == NULL ? NULL : queue->object->spec.provisioning;
     struct str class_name = spec == NULL ? STR("") : spec->class_name;
     struct str name = request_name(arena, gang->name, gang->uid, gang->room->check->attempt);
     int64_t timeout_ms = check_timeout_ms(queue);

@@ -151,7 +151,7 @@ static void claim_settle_pods(struct core *core, const struct resource_claim *ob
         if (pod != NULL) {
             pod_settle(core, pod);
         }
-        has_group |= str_eq_c(consumers->items[i].resource, "podgroups");
+        has_group = has_group || str_eq_c(consumers->items[i].resource, "podgroups");
     }
     if (has_group) {
         claim_settle_holders(core, object);

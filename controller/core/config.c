@@ -2,7 +2,6 @@
 #include "gate.h"
 #include "gang_walk.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "tallyman/base/alloc.h"
@@ -40,17 +39,18 @@ static bool pod_set_depends(const struct pod_set *set, enum object_kind kind,
 {
     struct str namespace_name = set->shape->namespace_name;
     bool is_namespace_same = str_eq(namespace_name, object->namespace_name);
-    if (kind == KIND_LIMIT_RANGE) {
+    switch ((int)kind) {
+    case KIND_LIMIT_RANGE:
         return is_namespace_same;
-    }
-    if (kind == KIND_RESOURCE_CLAIM_TEMPLATE) {
+    case KIND_RESOURCE_CLAIM_TEMPLATE:
         return is_namespace_same && pod_set_names_template(set, object->name);
-    }
-    if (kind == KIND_RUNTIME_CLASS) {
+    case KIND_RUNTIME_CLASS:
         return str_eq(set->spec->runtime_class_name, object->name);
+    case KIND_NAMESPACE:
+        return str_eq(namespace_name, object->name);
+    default:
+        return false;
     }
-    assert(kind == KIND_NAMESPACE);
-    return str_eq(namespace_name, object->name);
 }
 
 static bool shape_depends(const struct shape *shape, enum object_kind kind,

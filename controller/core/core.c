@@ -76,7 +76,7 @@ void core_free(struct core *core)
     taint_rules_free(core);
     reaches_forget(core); /* there may be one without any node */
     topology_free(core);
-    assert(core->profiles == NULL && "whoever used one has dropped it");
+    profiles_free(core);
     extended_free(core);
     nodes_free(core);
     queues_free(core);

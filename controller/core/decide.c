@@ -51,13 +51,18 @@ static void strict_go_on(struct core *core, struct queue_state *queue)
 
 static void strict_block(struct core *core, struct queue_state *queue, struct gang *gang)
 {
+    struct gang *old = queue->blocker;
     queue->blocker = gang;
-    for (struct shape *shape; (shape = RB_MAX(shape_tree, &queue->ready)) != NULL;) {
-        assert(gang_compare_order(shape->first, gang) > 0 && "the first in line is looked at");
+    struct shape *shape = RB_MAX(shape_tree, &queue->ready);
+    while (shape != NULL && gang_compare_order(shape->first, gang) > 0) {
         ready_remove(core, shape); /* whose turn it isn't, and mustn't stand for its tree */
         behind_ask(core, shape);
+        shape = RB_MAX(shape_tree, &queue->ready);
     }
     gang_show(core, gang);
+    if (old != NULL && old != gang) {
+        gang_show(core, old);
+    }
 }
 
 static void take_next(struct core *core, struct shape *shape)
@@ -65,7 +70,12 @@ static void take_next(struct core *core, struct shape *shape)
     struct gang *gang = shape->first;
     struct queue_state *queue = shape->queue;
     bool is_strict = queue_is_strict(queue);
-    assert((!is_strict || queue->blocker == NULL) && "who is woken unblocks its queue");
+    if (is_strict && behind_is_blocked(gang)) {
+        trace_look(core, gang, LOOK_BLOCKED, NULL);
+        behind_ask(core, shape);
+        waits_link(shape);
+        return; /* it was the head when it was woken, and one that came in since blocks it */
+    }
     struct evaluation evaluation;
     core->cost.gangs_visited++;
     evaluate_shape(core, shape, &evaluation);

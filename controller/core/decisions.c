@@ -7,11 +7,23 @@
 
 const char *decision_name(enum decision decision)
 {
-    static const char *const names[] = {
-        [DECISION_ADMIT] = "Admit", [DECISION_PREEMPT] = "Preempt", [DECISION_WAIT] = "Wait",
-        [DECISION_HELD] = "Held",   [DECISION_INVALID] = "Invalid", [DECISION_KEEP] = "Keep",
-        [DECISION_EVICT] = "Evict"};
-    return names[decision];
+    switch (decision) {
+    case DECISION_ADMIT:
+        return "Admit";
+    case DECISION_PREEMPT:
+        return "Preempt";
+    case DECISION_WAIT:
+        return "Wait";
+    case DECISION_HELD:
+        return "Held";
+    case DECISION_INVALID:
+        return "Invalid";
+    case DECISION_KEEP:
+        return "Keep";
+    case DECISION_EVICT:
+        return "Evict";
+    }
+    return "";
 }
 
 static enum decision waiting_decision(const struct gang *gang, const struct verdict *verdict)
@@ -57,7 +69,8 @@ static void fill_flavors(const struct charge_list *charges, struct arena *arena,
 static struct charge_list charges_of(const struct gang *gang, uint32_t s, struct arena *arena)
 {
     const struct reservation *reservation = gang->reservation;
-    const struct pod_set *of = pod_set_find(gang->shape, reservation->sets[s].name);
+    const struct pod_set *of =
+        gang->shape == NULL ? NULL : pod_set_find(gang->shape, reservation->sets[s].name);
     uint32_t room = reservation->sets[s].per_pod.count;
     for (uint32_t c = 0; c < reservation->claim_count; c++) {
         room += reservation->claims[c].charges.count;

@@ -113,7 +113,7 @@ static void device_note_spread(const struct device_state *device)
     for (uint32_t i = 0; i < device->counter_count; i++) {
         struct counter_state *counter = &device->pool->counters[device->counters[i].counter];
         bool is_other = counter->has_node && counter->node != device->node;
-        counter->is_spread |= is_other;
+        counter->is_spread = counter->is_spread || is_other;
         counter->node = device->node;
         counter->has_node = true;
     }
@@ -137,6 +137,8 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     device->slice = slice->object;
     device->device = object;
     device->pool = pool;
+    pool->has_binding_conditions =
+        pool->has_binding_conditions || object->binding_conditions.count > 0;
     device->is_shareable = opt_is_true(object->allow_multiple_allocations);
     if (device->is_shareable) {
         device->shares = mem_zalloc((object->capacity.count + 1) * sizeof(*device->shares));
@@ -146,7 +148,8 @@ static void device_add(struct core *core, struct pool_state *pool, const struct 
     pool->devices = device;
     table_add(&core->devices_by_key, device);
     RB_INSERT(device_tree, &core->device_order, device);
-    bool is_per_device = opt_is_true(slice->object->spec.per_device_node_selection);
+    bool is_per_device = slice->object->spec.per_device_node_selection.is_set &&
+                         slice->object->spec.per_device_node_selection.value;
     struct str node_name = is_per_device ? object->node_name : slice->object->spec.node_name;
     if (!str_is_empty(node_name)) {
         device->node = node_get(core, node_name);
@@ -177,6 +180,7 @@ static void pool_clear(struct core *core, struct pool_state *pool)
         device_free(core, device);
     }
     pool->counter_count = 0;
+    pool->has_binding_conditions = false;
     core->doubtful_pools -= pool->loose_part != NULL ? 1 : 0;
     pool->loose_part = pool->loose_card = NULL;
 }

@@ -106,7 +106,7 @@ static const struct reserved_set *set_of(const struct gang *gang, const struct p
 {
     const struct reserved_set *set =
         str_is_set(pod->pod_set) ? reservation_set(gang->reservation, pod->pod_set) : NULL;
-    return set == NULL ? &gang->reservation->sets[0] : set;
+    return set == NULL && gang->reservation->set_count > 0 ? &gang->reservation->sets[0] : set;
 }
 
 /* What a pod of the set is charged of the class; by extended resources only where the scheduler has
@@ -154,7 +154,9 @@ struct str drift_flavor(const struct gang *gang, struct str class_name)
         }
     }
     const struct reservation *reservation = gang->reservation;
-    return flavor_for(reservation->queue, &reservation->sets[0], class_name);
+    return reservation->set_count == 0
+               ? STR_NONE
+               : flavor_for(reservation->queue, &reservation->sets[0], class_name);
 }
 
 /* What the pod has beyond its share; in the scratch arena. */
@@ -165,11 +167,11 @@ static struct charge_list surplus_of(struct core *core, const struct gang *gang,
     const struct reserved_set *set = set_of(gang, pod);
     struct class_counts counts = {.count = 0};
     bool has_extended = false;
-    for (uint32_t i = 0; i < pod->claim_count; i++) {
+    for (uint32_t i = 0; set != NULL && i < pod->claim_count; i++) {
         struct claim_state *claim = table_find(&core->claims, pod->claims[i]);
         if (claim != NULL && claim_is_allocated(claim) &&
             !holds_claim(gang->reservation, claim->key)) {
-            has_extended |= is_by_scheduler(claim->object);
+            has_extended = has_extended || is_by_scheduler(claim->object);
             count_claim(core, claim->object, &counts);
         }
     }

@@ -13,6 +13,8 @@
 static int verdict_rank(enum reason reason)
 {
     switch ((int)reason) {
+    case REASON_NONE:
+        return 9;
     case REASON_RESERVED_FOR_OTHER:
         return 8;
     case REASON_NODE_SHAPE:

@@ -11,17 +11,29 @@
 
 const char *exclusion_text(enum exclusion exclusion)
 {
-    static const char *const texts[EXCLUDED_COUNT] = {
-        [EXCLUDED_NOT_READY] = "not ready",
-        [EXCLUDED_UNHEALTHY] = "unhealthy",
-        [EXCLUDED_QUARANTINE] = "in quarantine",
-        [EXCLUDED_CORDONED] = "cordoned",
-        [EXCLUDED_FLAVOR] = "of another flavor",
-        [EXCLUDED_SELECTOR] = "not selected by the pods",
-        [EXCLUDED_TAINT] = "tainted",
-        [EXCLUDED_CLAIM] = "out of reach of the claim's devices",
-        [EXCLUDED_FULL] = "with too little room"};
-    return texts[exclusion];
+    switch (exclusion) {
+    case EXCLUDED_NOT_READY:
+        return "not ready";
+    case EXCLUDED_UNHEALTHY:
+        return "unhealthy";
+    case EXCLUDED_QUARANTINE:
+        return "in quarantine";
+    case EXCLUDED_CORDONED:
+        return "cordoned";
+    case EXCLUDED_FLAVOR:
+        return "of another flavor";
+    case EXCLUDED_SELECTOR:
+        return "not selected by the pods";
+    case EXCLUDED_TAINT:
+        return "tainted";
+    case EXCLUDED_CLAIM:
+        return "out of reach of the claim's devices";
+    case EXCLUDED_FULL:
+        return "with too little room";
+    case EXCLUDED_COUNT:
+        break;
+    }
+    return "";
 }
 
 static const char *exclusion_code(enum exclusion exclusion)

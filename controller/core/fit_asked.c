@@ -162,7 +162,8 @@ int64_t node_place_asked(struct core *core, const struct device_ask *ask, struct
     }
     enum found last = FOUND_NOT;
     pods = add_pods(&search, pods, &last);
-    core->asked_is_too_hard |= end == FOUND_TOO_HARD || last == FOUND_TOO_HARD;
+    core->asked_is_too_hard =
+        core->asked_is_too_hard || end == FOUND_TOO_HARD || last == FOUND_TOO_HARD;
     plan_picks(&search);
     search_close(&search);
     return pods;
@@ -173,7 +174,7 @@ bool node_place_asked_once(struct core *core, const struct device_ask *ask, stru
     struct search search;
     search_open(&search, core, ask, node, false);
     enum found found = search_pod(&search);
-    core->asked_is_too_hard |= found == FOUND_TOO_HARD;
+    core->asked_is_too_hard = core->asked_is_too_hard || found == FOUND_TOO_HARD;
     if (found == FOUND_ALL) {
         plan_picks(&search);
     }

@@ -8,8 +8,6 @@
 
 #include "internal.h"
 
-#include <assert.h>
-
 #include "tallyman/base/limits.h"
 #include "tallyman/base/time_text.h"
 
@@ -63,25 +61,17 @@ struct str ask_is_held_back(struct core *core, const struct pod_set *set,
                         STR_ARG(ask_names(core, set)));
 }
 
-static bool has_option(const struct ask_claim *claim, uint32_t option)
-{
-    for (uint32_t r = 0; r < claim->request_count; r++) {
-        const struct ask_request *request = &claim->requests[r];
-        if (option - request->first_option < request->option_count) {
-            return true;
-        }
-    }
-    return false;
-}
-
 uint32_t ask_claim_of(const struct device_ask *ask, uint32_t option)
 {
-    assert(option < ask->option_count);
-    uint32_t claim = 0;
-    while (!has_option(&ask->claims[claim], option)) {
-        claim++;
+    for (uint32_t c = 0; c < ask->claim_count; c++) {
+        for (uint32_t r = 0; r < ask->claims[c].request_count; r++) {
+            const struct ask_request *request = &ask->claims[c].requests[r];
+            if (option - request->first_option < request->option_count) {
+                return c;
+            }
+        }
     }
-    return claim;
+    return 0;
 }
 
 /* The first claim that asks for more devices than a claim may have, whichever of its alternatives
@@ -139,13 +129,17 @@ static const struct ask_claim *find_all(const struct device_ask *ask)
 /* What kube-scheduler finds there. */
 static const char *breach_text(enum breach_kind kind)
 {
-    static const char *const texts[] = {
-        [BREACH_SELECTOR] = "has a selector that fails on a device there",
-        [BREACH_COUNT] = "asks for more devices there than the 32 that a claim may have",
-        [BREACH_CONSTRAINT] =
-            "asks for all devices, and its constraints forbid some of those there",
-        [BREACH_CAPACITY] = "asks for a capacity of a device there that can't be calculated with"};
-    return texts[kind];
+    switch (kind) {
+    case BREACH_SELECTOR:
+        return "has a selector that fails on a device there";
+    case BREACH_COUNT:
+        return "asks for more devices there than the 32 that a claim may have";
+    case BREACH_CONSTRAINT:
+        return "asks for all devices, and its constraints forbid some of those there";
+    case BREACH_CAPACITY:
+        return "asks for a capacity of a device there that can't be calculated with";
+    }
+    return "";
 }
 
 static void tell_break(struct fit_result *result, enum reason reason, struct str sentence)

@@ -24,6 +24,11 @@ static int candidate_compare(const void *left, const void *right)
     const struct candidate *b = right;
     const struct resource_slice *slice_a = a->device->slice;
     const struct resource_slice *slice_b = b->device->slice;
+    bool is_last_a = a->device->pool->has_binding_conditions;
+    bool is_last_b = b->device->pool->has_binding_conditions;
+    if (is_last_a != is_last_b) {
+        return is_last_a ? 1 : -1;
+    }
     int order = driver_and_pool_compare(&slice_a->spec, &slice_b->spec);
     order = order != 0 ? order : str_compare(slice_a->meta.name, slice_b->meta.name);
     if (order != 0) {
@@ -300,8 +305,8 @@ static bool are_alike(const struct search *search, const struct candidate *a,
 
 void search_find_alike(struct search *search)
 {
-    uint32_t i = 0;
-    for (; i < search->count && search->steps <= search->steps_allowed; i++) {
+    search->knows_alike = true;
+    for (uint32_t i = 0; i < search->count; i++) {
         struct candidate *candidate = &search->items[i];
         candidate->alike = i;
         uint32_t j = 0;
@@ -312,8 +317,11 @@ void search_find_alike(struct search *search)
             }
         }
         search_count(search, j / 16);
+        if (search->steps > search->steps_allowed) {
+            search->knows_alike = false; /* the search ends at its next step */
+            return;
+        }
     }
-    search->knows_alike = i == search->count; /* else the search ends at its next step */
 }
 
 /* -- orders ------------------------------------------------------------------------------------ */

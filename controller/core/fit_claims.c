@@ -71,16 +71,6 @@ bool fit_waits_for_claim(struct core *core, const struct fit_wants *wants, uint3
     return false;
 }
 
-#define OWN_WAY_TEXT                                                                               \
-    "ResourceClaim " STR_FMT " and the pods' own claim templates may be given the same devices, "  \
-    "so that nobody can tell whether all pods would find theirs; they would start with device "    \
-    "selectors that exclude each other"
-
-static struct str own_way_text(struct core *core, struct str key)
-{
-    return arena_format(&core->scratch, OWN_WAY_TEXT, STR_ARG(key));
-}
-
 bool fit_claims_are_in_own_way(struct core *core, const struct fit_want *want,
                                struct fit_result *result)
 {
@@ -89,6 +79,11 @@ bool fit_claims_are_in_own_way(struct core *core, const struct fit_want *want,
         return false;
     }
     result->is_claim_in_way = true;
-    result->claim_trouble = own_way_text(core, demand->set->claims[0].claim->key);
+    result->claim_trouble =
+        arena_format(&core->scratch,
+                     "ResourceClaim " STR_FMT " and the pods' own claim templates may be given the "
+                     "same devices, so that nobody can tell whether all pods would find theirs; "
+                     "they would start with device selectors that exclude each other",
+                     STR_ARG(demand->set->claims[0].claim->key));
     return true;
 }

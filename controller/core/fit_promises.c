@@ -165,7 +165,7 @@ static void add_pods(struct core *core, struct promise_list *list, const struct 
 
 static void add_promises(struct core *core, struct promise_list *list, const struct gang *gang)
 {
-    if (gang_promised_pods(gang) == 0) {
+    if (gang_promised_pods(gang) == 0 || gang->shape == NULL) {
         return;
     }
     shape_resolve(core, gang->shape);

@@ -235,8 +235,10 @@ static bool are_after_one_claim(struct core *core, const struct crowd *a, const 
 /* Sets of different shapes may differ by their queue, namespace or size alone. */
 static bool is_same_set(const struct pod_set *a, const struct pod_set *b)
 {
-    if (!vector_equal(&a->per_pod, &b->per_pod) || !ask_equal(a->ask, b->ask) ||
-        a->device_count != b->device_count) {
+    if (!vector_equal(&a->per_pod, &b->per_pod) || !ask_equal(a->ask, b->ask)) {
+        return false;
+    }
+    if (a->device_count != b->device_count) {
         return false;
     }
     for (uint32_t i = 0; i < a->device_count; i++) {
@@ -332,8 +334,8 @@ static void weigh_other(struct core *core, const struct crowd *mine, const struc
     bool is_alike = fit_is_alike(&other->demand, &mine->demand);
     int64_t loss = is_alike ? 1 : worst_loss(core, other, mine);
     bool takes = !is_alike && may_take_devices(core, &other->demand, &mine->demand);
-    weighed->is_unknown |= loss == LOSS_UNKNOWN;
-    weighed->is_contested |= takes;
+    weighed->is_unknown = weighed->is_unknown || loss == LOSS_UNKNOWN;
+    weighed->is_contested = weighed->is_contested || takes;
     int64_t before = sat_mul(loss, other->pods);
     if (shadow_now(core) != NULL && loss != LOSS_UNKNOWN) {
         int64_t by_devices = worst_device_loss(core, &other->demand, &mine->demand);

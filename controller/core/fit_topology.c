@@ -191,8 +191,8 @@ static bool search_level(struct search *search, const struct crowd_list *all,
             (!search->wants_all || is_whole(search->wants))) {
             return true;
         }
-        is_promised |= result->is_promised;
-        is_own_way |= result->is_own_way;
+        is_promised = is_promised || result->is_promised;
+        is_own_way = is_own_way || result->is_own_way;
         unsafe += result->is_promised || result->is_own_way ? 1 : 0;
     }
     result->is_promised = is_promised;
@@ -273,7 +273,7 @@ static void count_domains(const struct search *search, struct topology_shortage 
         for (uint32_t w = 0; w < search->wants->count; w++) {
             int64_t empty = search->rooms[w]->sums[search->level].empty[d];
             is_unusable = is_unusable && empty == 0;
-            is_too_small |= empty < search->wants->items[w].min_count;
+            is_too_small = is_too_small || empty < search->wants->items[w].min_count;
         }
         shortage->unusable += is_unusable ? 1 : 0;
         shortage->too_small += is_too_small && !is_unusable ? 1 : 0;

@@ -70,7 +70,8 @@ static bool ends_search(const struct queue *object, const struct option *option)
 
 bool fungible_may_preempt_first(const struct queue_state *queue)
 {
-    const struct flavor_fungibility *policy = queue->object->spec.flavor_fungibility;
+    const struct flavor_fungibility *policy =
+        queue->object == NULL ? NULL : queue->object->spec.flavor_fungibility;
     return policy != NULL && (str_eq_c(policy->when_can_preempt, "MayStopSearch") ||
                               str_eq_c(policy->preference, "PreemptionOverBorrowing"));
 }
@@ -100,7 +101,8 @@ bool fungible_search(struct core *core, struct gang *gang, struct evidence *evid
                      struct victims *ret_victims, struct evaluation *ret_evaluation)
 {
     const struct queue *object = gang->queue->object;
-    const struct flavor_fungibility *policy = object->spec.flavor_fungibility;
+    const struct flavor_fungibility *policy =
+        object == NULL ? NULL : object->spec.flavor_fungibility;
     bool borrows_last = policy != NULL && str_eq_c(policy->preference, "PreemptionOverBorrowing");
     struct option best = {.mode = MODE_NONE};
     uint32_t count = evaluate_combination_count(core, gang->shape);

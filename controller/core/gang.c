@@ -61,10 +61,10 @@ const char *gang_state_name(enum gang_state state)
 
 static void note_reserved(struct core *core, struct gang *gang, enum gang_state state)
 {
-    assert(gang->state != state || state == GANG_FINISHED);
-    if (gang->state == GANG_RESERVED) {
+    bool was_reserved = gang->state == GANG_RESERVED;
+    if (was_reserved && state != GANG_RESERVED) {
         gang_list_remove(&core->reserved, gang);
-    } else if (state == GANG_RESERVED) {
+    } else if (!was_reserved && state == GANG_RESERVED) {
         gang_list_add(&core->reserved, gang);
     }
 }
@@ -411,7 +411,9 @@ void gang_free(struct core *core, struct gang *gang)
     stopping_end(core, gang);
     ledger_release(core, gang);
     gang_confine(gang, NULL);
-    assert(!gang->is_in_unbound && "what nobody reserved is promised to nobody");
+    if (gang->is_in_unbound) {
+        RB_REMOVE(gang_unbound_tree, &core->unbound, gang);
+    }
     gang_set_timer(core, gang, 0);
     pace_forget(core, gang);
     table_remove(&core->gangs, gang);
@@ -419,8 +421,11 @@ void gang_free(struct core *core, struct gang *gang)
     gang_walks_forget(core, gang);
     struct queue_state *queue = gang->queue;
     if (gang->shape != NULL) {
-        assert(gang->shape->queue == queue);
+        struct queue_state *of_shape = gang->shape->queue;
         shape_drop(core, gang->shape);
+        if (of_shape != queue) {
+            queue_free_if_unused(core, of_shape);
+        }
     }
     for (struct pod_state *pod = gang_first_pod(gang); pod != NULL; pod = pod->next_in_group) {
         pod->counted = (struct pod_count){.is_live = false};

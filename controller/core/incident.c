@@ -428,9 +428,11 @@ static bool incident_stop(struct core *core, struct gang *gang)
             incident.due_ms != INT64_MAX && is_first ? incident.due_ms : core->next_harm_ms;
         return false;
     }
-    gang_count_eviction(gang);
-    if (is_again(core, gang, incident.cause)) { /* no longer so once this stop is noted */
-        gang_back_off(core, gang);
+    if (gang->run->write_retry_ms == 0) { /* else it is counted, and only tried again */
+        gang_count_eviction(gang);
+        if (is_again(core, gang, incident.cause)) {
+            gang_back_off(core, gang);
+        }
     }
     patch_suspend(core, gang, incident.cause,
                   arena_format(&core->scratch,

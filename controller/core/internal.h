@@ -209,6 +209,7 @@ bool profile_selects(struct core *core, struct device_profile *profile,
                      const struct device_state *device);
 /* Why a selector fails on a device (the first of them by key), absent: none does. Scratch arena. */
 struct str profile_failure(struct core *core, struct device_profile *profile);
+void profiles_free(struct core *core);
 
 /* -- taint.c: devices that are tainted -------------------------------------------------------- */
 

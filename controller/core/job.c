@@ -79,7 +79,7 @@ static struct suspended_record *read_suspended(struct core *core, const struct j
 
 static int64_t count_of(struct opt_int value)
 {
-    return value.value < SUSPENDED_COUNT_MAX ? value.value : 0;
+    return value.is_set && value.value > 0 && value.value < SUSPENDED_COUNT_MAX ? value.value : 0;
 }
 
 /* After a restart, or while another replica leads: the counts as of the newest suspension, which
@@ -196,7 +196,7 @@ static void read_shape(struct core *core, struct gang *gang, const struct job *j
                                            .spec = &specs[s],
                                            .size = from->sets[s].size,
                                            .group_claims = group_claims_of(job, &specs[s])};
-        has_group_claims |= sets[s].group_claims != 0;
+        has_group_claims = has_group_claims || sets[s].group_claims != 0;
     }
     struct shape_input input = {.queue = queue_get(core, queue_name),
                                 .namespace_name = gang->namespace_name,
@@ -211,7 +211,7 @@ static void read_shape(struct core *core, struct gang *gang, const struct job *j
     }
     struct shape *old = gang->shape;
     struct queue_state *old_queue = gang->queue;
-    if (shape != old) { /* nor can it be of another queue else */
+    if (shape != old || input.queue != old_queue) {
         gang_dequeue(core, gang);
         gang->shape = shape;
         gang->queue = input.queue;

@@ -230,7 +230,7 @@ void ledger_set_surplus(struct core *core, struct gang *gang, struct charge_list
 void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_request *request)
 {
     fit_promises_changed(core, gang);
-    assert(gang->reservation == NULL && !gang->is_in_queue && request->set_count >= 1);
+    assert(gang->reservation == NULL && !gang->is_in_queue);
     struct reservation *reservation = MEM_NEW(struct reservation);
     reservation->queue = request->queue;
     reservation->sets = mem_zalloc((request->set_count + 1) * sizeof(struct reserved_set));
@@ -265,9 +265,11 @@ void ledger_resize(struct core *core, struct gang *gang, struct reserved_set *se
 {
     fit_promises_changed(core, gang);
     assert(gang->reservation != NULL && count >= 0);
-    bookings_move(core);
-    charges_apply(core, gang, gang->reservation->queue, &set->per_pod, count - set->count);
-    set->count = count;
+    if (count != set->count) {
+        bookings_move(core);
+        charges_apply(core, gang, gang->reservation->queue, &set->per_pod, count - set->count);
+        set->count = count;
+    }
 }
 
 static void sets_release(struct core *core, struct gang *gang)

@@ -85,7 +85,7 @@ static const struct pool_state *doubtful_pool(struct core *core, const struct po
 void tell_loose_parts(struct core *core, const struct gang *gang)
 {
     const struct pool_state *pool = NULL;
-    bool may_be = core->doubtful_pools > 0;
+    bool may_be = core->doubtful_pools > 0 && gang->shape != NULL;
     for (uint32_t s = 0; may_be && s < gang->shape->set_count; s++) {
         pool = pool == NULL ? doubtful_pool(core, &gang->shape->sets[s]) : pool;
     }

@@ -4,8 +4,6 @@
  * and is as old after a restart as before it. Losing it costs history, nothing else. */
 #include "internal.h"
 
-#include <assert.h>
-
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/time_text.h"
 
@@ -105,7 +103,9 @@ static struct str lost_text(struct core *core, const struct gang *gang)
 void past_note_eviction(struct core *core, struct gang *gang, const char *rule,
                         const struct gang *by)
 {
-    assert(gang->reservation != NULL);
+    if (gang->reservation == NULL) {
+        return;
+    }
     eviction_free(gang->trouble->eviction);
     GANG_PUT(gang, trouble, eviction, MEM_NEW(struct eviction));
     gang->trouble->eviction->rule = str_own(str_from_c(rule));

@@ -377,12 +377,19 @@ void patch_finish(struct core *core, struct gang *gang)
 
 static const char *purpose_text(enum job_patch_purpose purpose)
 {
-    static const char *const texts[] = {[PATCH_ADMIT] = "start",
-                                        [PATCH_SUSPEND] = "suspend",
-                                        [PATCH_RESTORE] = "put back the template of",
-                                        [PATCH_CHECKPOINT] = "ask for a checkpoint of",
-                                        [PATCH_FINISH] = "let end"};
-    return texts[purpose];
+    switch (purpose) {
+    case PATCH_ADMIT:
+        return "start";
+    case PATCH_SUSPEND:
+        return "suspend";
+    case PATCH_RESTORE:
+        return "put back the template of";
+    case PATCH_CHECKPOINT:
+        return "ask for a checkpoint of";
+    case PATCH_FINISH:
+        return "let end";
+    }
+    return "";
 }
 
 static void write_refused(struct core *core, struct gang *gang, const struct effect_done *done)
@@ -442,8 +449,9 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
             gang_remember(core, gang); /* not before: what never came about isn't counted */
         }
         if (gang->write_purpose == PATCH_ADMIT) {
-            assert(gang->reservation != NULL && "nobody reviews it while it is being written");
-            struct str amounts = reservation_text(core, gang, &core->scratch, false);
+            struct str amounts = gang->reservation == NULL
+                                     ? STR("")
+                                     : reservation_text(core, gang, &core->scratch, false);
             note_event(core, gang, false, "Admitted", "Admit",
                        arena_format(&core->scratch,
                                     "admitted on queue " STR_FMT ": %lld pod%s%s" STR_FMT,

@@ -57,8 +57,8 @@ static void mark_room_relieved(struct core *core, const struct victims *victims)
              shape->is_preempting_short_of_room && !is_relieved && i < victims->count; i++) {
             is_relieved = leaves_room_for(core, shape, victims->items[i]);
         }
-        shape->is_room_relieved |= is_relieved;
-        core->has_relief |= is_relieved;
+        shape->is_room_relieved = shape->is_room_relieved || is_relieved;
+        core->has_relief = core->has_relief || is_relieved;
     }
 }
 

@@ -9,8 +9,6 @@
 #include "share.h"
 #include "victims.h"
 
-#include <assert.h>
-
 void preempt_park(struct core *core, struct shape *shape, bool is_parked)
 {
     if (is_parked == shape->is_preemptor) {
@@ -111,9 +109,12 @@ void preempt_note_freed(struct core *core, const struct queue_state *queue, stru
                         struct str resource)
 {
     struct quota_cell *cell = quota_cell_find(quota_root(&queue->node), flavor, resource);
-    assert(cell != NULL && "what was used below has been counted there");
-    cell->freed_in = core->freed_round + 1; /* 0: never */
-    core->has_freed_quota = true;
+    if (cell == NULL) {
+        core->has_freed = true;
+    } else {
+        cell->freed_in = core->freed_round + 1; /* 0: never */
+        core->has_freed_quota = true;
+    }
 }
 
 /* An account of its tree that it draws on. */

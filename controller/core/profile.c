@@ -193,8 +193,8 @@ void profile_drop(struct core *core, struct device_profile *profile)
 static bool pod_set_uses_class(const struct pod_set *set, struct str class_name)
 {
     bool is_used = ask_uses_class(set->ask, class_name);
-    for (uint32_t i = 0; i < set->claim_count; i++) {
-        is_used |= ask_uses_class(set->claims[i].ask, class_name);
+    for (uint32_t i = 0; i < set->claim_count && !is_used; i++) {
+        is_used = ask_uses_class(set->claims[i].ask, class_name);
     }
     return is_used;
 }
@@ -213,7 +213,7 @@ void profiles_class_changed(struct core *core, struct str class_name)
         for (struct shape *shape = queue->shapes; shape != NULL; shape = shape->next_in_queue) {
             bool is_used = false;
             for (uint32_t s = 0; s < shape->set_count; s++) {
-                is_used |= pod_set_uses_class(&shape->sets[s], class_name);
+                is_used = is_used || pod_set_uses_class(&shape->sets[s], class_name);
             }
             if (is_used) {
                 shape_unresolve(core, shape);
@@ -340,17 +340,24 @@ bool profile_has_usable(struct core *core, struct device_profile *profile)
 struct str profile_failure(struct core *core, struct device_profile *profile)
 {
     struct device_state *device;
-    struct str failure = STR_NONE;
     if (!profile->has_failed) {
-        return failure;
+        return STR_NONE;
     }
     RB_FOREACH (device, device_tree, &core->device_order) {
         struct err err;
         if (profile_match(core, profile, device) == MATCH_FAILED &&
             profile_judge(core, profile, device, &err) == MATCH_FAILED) {
-            failure = arena_format(&core->scratch, "%s", err.text);
-            break;
+            return arena_format(&core->scratch, "%s", err.text);
         }
     }
-    return failure;
+    return STR_NONE;
+}
+
+void profiles_free(struct core *core)
+{
+    struct device_profile *profile;
+    struct device_profile *next;
+    HASH_ITER (hh, core->profiles, profile, next) {
+        profile_free(core, profile);
+    }
 }

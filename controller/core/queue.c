@@ -186,7 +186,7 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
         return RC_SUCCESS;
     }
     quota_node_read(core, &queue->node, &queue->object->spec.resource_groups);
-    queue->node.is_edited |= !is_policy_same;
+    queue->node.is_edited = queue->node.is_edited || !is_policy_same;
     booking_queue_changed(core, queue);
     queue->blocker = NULL;
     queue_touch(core, queue);

@@ -188,20 +188,12 @@ struct str quota_trouble(const struct quota_node *node, struct arena *arena)
 
 /* -- sums ------------------------------------------------------------------------------------- */
 
-/* What the node has of it; nothing, where it has no quota and uses none. */
-static const struct quota_cell *cell_or_none(const struct quota_node *node, struct str flavor,
-                                             struct str resource)
-{
-    static const struct quota_cell nothing = {.borrowing_limit = QUOTA_UNLIMITED,
-                                              .lending_limit = QUOTA_UNLIMITED};
-    const struct quota_cell *cell = quota_cell_find(node, flavor, resource);
-    return cell == NULL ? &nothing : cell;
-}
-
-/* The part of its quota that a node never lends to the others below its parent. */
+/* The part of its quota that a node never lends. */
 static i128 guaranteed(const struct quota_node *node, const struct quota_cell *cell)
 {
-    assert(node->parent != NULL);
+    if (node->parent == NULL) {
+        return cell->subtree;
+    }
     if (cell->lending_limit == QUOTA_UNLIMITED || cell->subtree <= cell->lending_limit) {
         return 0;
     }
@@ -216,7 +208,11 @@ static i128 beyond(const struct quota_node *node, const struct quota_cell *cell)
 
 i128 quota_beyond(const struct quota_node *node, struct str flavor, struct str resource, i128 extra)
 {
-    struct quota_cell more = *cell_or_none(node, flavor, resource);
+    const struct quota_cell *cell = quota_cell_find(node, flavor, resource);
+    if (cell == NULL) {
+        return extra;
+    }
+    struct quota_cell more = *cell;
     more.used += extra;
     return beyond(node, &more);
 }
@@ -249,7 +245,10 @@ const struct quota_node *quota_root(const struct quota_node *node)
 
 i128 quota_available(const struct quota_node *node, struct str flavor, struct str resource)
 {
-    const struct quota_cell *cell = cell_or_none(node, flavor, resource);
+    static const struct quota_cell nothing = {.borrowing_limit = QUOTA_UNLIMITED,
+                                              .lending_limit = QUOTA_UNLIMITED};
+    const struct quota_cell *cell = quota_cell_find(node, flavor, resource);
+    cell = cell == NULL ? &nothing : cell;
     if (node->parent == NULL) {
         i128 free = cell->subtree - cell->used;
         return free > 0 ? free : 0;
@@ -267,14 +266,15 @@ i128 quota_available(const struct quota_node *node, struct str flavor, struct st
 
 i128 quota_potential(const struct quota_node *node, struct str flavor, struct str resource)
 {
-    const struct quota_cell *cell = cell_or_none(node, flavor, resource);
+    const struct quota_cell *cell = quota_cell_find(node, flavor, resource);
+    i128 subtree = cell == NULL ? 0 : cell->subtree;
     if (node->parent == NULL) {
-        return cell->subtree;
+        return subtree;
     }
-    i128 own = guaranteed(node, cell);
+    i128 own = cell == NULL ? 0 : guaranteed(node, cell);
     i128 above = quota_potential(node->parent, flavor, resource);
-    if (cell->borrowing_limit != QUOTA_UNLIMITED) {
-        i128 room = cell->subtree - own + cell->borrowing_limit;
+    if (cell != NULL && cell->borrowing_limit != QUOTA_UNLIMITED) {
+        i128 room = subtree - own + cell->borrowing_limit;
         above = room < above ? room : above;
     }
     return own + above;
@@ -284,12 +284,15 @@ uint32_t quota_borrow_level(const struct quota_node *node, struct str flavor, st
                             i128 asked)
 {
     while (node->parent != NULL && asked > 0) {
-        const struct quota_cell *cell = cell_or_none(node, flavor, resource);
-        if (cell->used + asked <= cell->subtree) {
+        const struct quota_cell *cell = quota_cell_find(node, flavor, resource);
+        i128 used = cell == NULL ? 0 : cell->used;
+        i128 subtree = cell == NULL ? 0 : cell->subtree;
+        if (used + asked <= subtree) {
             break;
         }
-        i128 own = guaranteed(node, cell);
-        asked -= own > cell->used ? own - cell->used : 0; /* which is less than is asked */
+        i128 own = cell == NULL ? 0 : guaranteed(node, cell);
+        i128 local = own > used ? own - used : 0;
+        asked = asked > local ? asked - local : 0;
         node = node->parent;
     }
     return node->height;
@@ -298,8 +301,8 @@ uint32_t quota_borrow_level(const struct quota_node *node, struct str flavor, st
 bool quota_hits_borrowing_limit(const struct quota_node *node, struct str flavor,
                                 struct str resource, i128 asked)
 {
-    const struct quota_cell *cell = cell_or_none(node, flavor, resource);
-    if (node->parent == NULL || cell->borrowing_limit == QUOTA_UNLIMITED) {
+    const struct quota_cell *cell = quota_cell_find(node, flavor, resource);
+    if (cell == NULL || node->parent == NULL || cell->borrowing_limit == QUOTA_UNLIMITED) {
         return false;
     }
     return cell->used + asked > cell->subtree + cell->borrowing_limit;

@@ -153,7 +153,7 @@ static bool has_amount(const struct core *core, const struct record_pod_set *rec
     bool has = record->requests.count == 0; /* it is what the template asks */
     for (uint32_t i = 0; i < record->requests.count; i++) {
         const struct resource_amount *amount = &record->requests.items[i];
-        has |= str_eq(account_of(core, amount->name), account) && amount->value.nano > 0;
+        has = has || (str_eq(account_of(core, amount->name), account) && amount->value.nano > 0);
     }
     return has;
 }
@@ -176,8 +176,8 @@ static bool leaves_out(const struct core *core, const struct queue_state *queue,
 {
     for (uint32_t i = 0; i < set->per_pod.count; i++) {
         struct str account = account_of(core, set->per_pod.items[i].resource);
-        if (resource_is_device(account) && queue_lists_account(queue, account) &&
-            !charges(core, record, account)) {
+        if (resource_is_device(account) && set->per_pod.items[i].value > 0 &&
+            queue_lists_account(queue, account) && !charges(core, record, account)) {
             return true;
         }
     }
@@ -196,7 +196,7 @@ static bool charges_enough(struct core *core, const struct gang *gang)
 {
     const struct admission_record *record = gang->record;
     const struct queue_state *queue = queue_find(core, record->queue);
-    if (queue == NULL || queue->object == NULL) {
+    if (queue == NULL || queue->object == NULL || gang->shape == NULL) {
         return true;
     }
     shape_resolve(core, gang->shape);

@@ -3,8 +3,6 @@
  */
 #include "internal.h"
 
-#include <assert.h>
-
 static void renew(struct core *core, struct shape *shape)
 {
     struct evaluation evaluation;
@@ -19,7 +17,9 @@ static void renew(struct core *core, struct shape *shape)
 
 void core_renew_messages(struct core *core)
 {
-    assert(!core->is_tree_stale && "asked between two steps of a core that is ready");
+    if (core->is_tree_stale) {
+        return;
+    }
     struct core_cost cost = core->cost; /* of the step, which this isn't part of */
     whatif_begin(core);
     for (struct shape *shape = core->shapes; shape != NULL; shape = shape->hh.next) {

@@ -385,7 +385,7 @@ static void review_waiting(struct core *core, struct gang *gang)
 static void review_finished(struct core *core, struct gang *gang)
 {
     bool is_found_so = gang->reservation == NULL && gang->state != GANG_FINISHED;
-    if (is_found_so && gang->record != NULL && gang->live_pods > 0) {
+    if (is_found_so && gang->record != NULL && gang->live_pods > 0 && gang->shape != NULL) {
         gang_adopt(core, gang, gang->record); /* after a restart: its pods are still there */
     }
     gang_dequeue(core, gang);

@@ -96,8 +96,9 @@ bool share_borrows(const struct quota_node *branch, const struct quota_node *lea
     for (uint32_t i = 0; i < more->count; i++) {
         const struct probe_item *item = &more->items[i];
         const struct quota_cell *cell = quota_cell_find(branch, item->flavor, item->resource);
-        i128 left = cell == NULL ? 0 : cell->subtree - cell->used;
-        if (carried(leaf, branch, item) > left) {
+        i128 used = cell == NULL ? 0 : cell->used;
+        i128 own = cell == NULL ? 0 : cell->subtree;
+        if (used + carried(leaf, branch, item) > own) {
             return true;
         }
     }

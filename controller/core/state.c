@@ -188,6 +188,9 @@ void vector_add(struct vector *v, struct str resource, i128 delta)
     bool is_found;
     uint32_t i = vector_place(v, resource, &is_found);
     if (!is_found) {
+        if (delta == 0) {
+            return;
+        }
         v->items = mem_grow(v->items, v->count, &v->capacity, sizeof(*v->items));
         memmove(&v->items[i + 1], &v->items[i], (v->count - i) * sizeof(*v->items));
         v->items[i] = (struct vector_item){.resource = resource, .value = 0};

@@ -2,12 +2,20 @@
 #include "check.h"
 #include "history.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
+
+/* -- what isn't supported yet ----------------------------------------------------------------- */
+
+static void name_field(struct text *text, bool is_set, const char *field)
+{
+    if (is_set) {
+        text_addf(text, "%s%s", text->len == 0 ? "" : ", ", field);
+    }
+}
 
 /* -- conditions ------------------------------------------------------------------------------- */
 
@@ -182,15 +190,19 @@ static bool flavor_content(struct core *core, struct str name, struct arena *are
     }
     flavor->is_status_pending = false;
     const struct resource_flavor *object = flavor->object;
-    bool has_costs = object->spec.cost_rates.count > 0;
+    struct text text;
+    text_init(&text, arena, 300);
+    name_field(&text, object->spec.cost_rates.count > 0, "costRates");
     struct resource_flavor *content = &ret_content->flavor;
     *content = (struct resource_flavor){.meta.name = arena_copy_str(arena, name)};
     content->status.observed_generation = object->meta.generation;
     content->status.conditions =
-        ready_condition(core, arena, &object->status.conditions, &object->meta, true,
-                        has_costs ? "PartlySupported" : "Ready",
-                        has_costs ? STR("this version doesn't act on: costRates")
-                                  : STR("queues may use the flavor"));
+        text.len > 0 ? ready_condition(core, arena, &object->status.conditions, &object->meta, true,
+                                       "PartlySupported",
+                                       arena_format(arena, "this version doesn't act on: " STR_FMT,
+                                                    STR_ARG(text_str(&text))))
+                     : ready_condition(core, arena, &object->status.conditions, &object->meta, true,
+                                       "Ready", STR("queues may use the flavor"));
     flavor_fill_figures(core, flavor, arena, &content->status);
     return hash_changed(kind_info(KIND_RESOURCE_FLAVOR)->schema, content, &flavor->status_hash);
 }
@@ -217,14 +229,16 @@ bool core_status_content(struct core *core, enum object_kind kind, struct str na
                          struct arena *arena, struct status_content *ret_content)
 {
     ret_content->kind = kind;
-    if (kind == KIND_QUEUE) {
+    switch ((int)kind) {
+    case KIND_QUEUE:
         return queue_content(core, name, arena, ret_content);
-    }
-    if (kind == KIND_RESOURCE_FLAVOR) {
+    case KIND_RESOURCE_FLAVOR:
         return flavor_content(core, name, arena, ret_content);
+    case KIND_COHORT:
+        return cohort_content(core, name, arena, ret_content);
+    default:
+        return false;
     }
-    assert(kind == KIND_COHORT);
-    return cohort_content(core, name, arena, ret_content);
 }
 
 static int64_t milli(struct str resource, i128 amount)

@@ -162,6 +162,7 @@ struct pool_state {
     struct slice_state *slices;
     struct device_state *devices; /* of the newest complete generation; list by next_in_pool */
     const char *problem;          /* static; why it gives no devices, NULL: it does */
+    bool has_binding_conditions;  /* some of its devices have */
     /* A part of a card that no counter ties to it, though it says that it is of it; NULL: none. */
     const struct device_state *loose_part;
     const struct device_state *loose_card;

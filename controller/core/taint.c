@@ -30,15 +30,15 @@ static void find_taints(const struct core *core, const struct device_state *devi
     *ret_is_tainted = false;
     *ret_is_evicting = false;
     for (uint32_t i = 0; i < taints->count; i++) {
-        *ret_is_tainted |= device_taint_keeps_off(&taints->items[i]);
-        *ret_is_evicting |= evicts(&taints->items[i]);
+        *ret_is_tainted = *ret_is_tainted || device_taint_keeps_off(&taints->items[i]);
+        *ret_is_evicting = *ret_is_evicting || evicts(&taints->items[i]);
     }
     struct taint_rule *rule;
     struct taint_rule *next;
     HASH_ITER (hh, core->taint_rules, rule, next) {
         bool is_hit = rule_taints(rule, device);
-        *ret_is_tainted |= is_hit;
-        *ret_is_evicting |= is_hit && evicts(&rule->object->spec.taint);
+        *ret_is_tainted = *ret_is_tainted || is_hit;
+        *ret_is_evicting = *ret_is_evicting || (is_hit && evicts(&rule->object->spec.taint));
     }
 }
 

@@ -169,7 +169,7 @@ static int compare_placed(const void *left, const void *right)
     if (a->depth != b->depth) {
         return a->depth < b->depth ? -1 : 1;
     }
-    return (a->index > b->index) - (a->index < b->index);
+    return a->index < b->index ? -1 : a->index > b->index ? 1 : 0;
 }
 
 static struct placed_node read_node(struct core *core, const struct topology_tree *tree,

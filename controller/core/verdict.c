@@ -46,13 +46,6 @@ static struct verdict idle_verdict(const struct gang *gang)
                                           "left to start; the Job is about to end")};
 }
 
-#define BEHIND_TEXT "queue " STR_FMT " is StrictFIFO, and a gang ahead of it waits for room"
-
-static struct str behind_text(const struct gang *gang, struct arena *arena)
-{
-    return arena_format(arena, BEHIND_TEXT, STR_ARG(gang->queue->name));
-}
-
 static struct verdict waiting_verdict(const struct core *core, const struct gang *gang,
                                       struct arena *arena)
 {
@@ -87,8 +80,11 @@ static struct verdict waiting_verdict(const struct core *core, const struct gang
     bool could_never =
         gang->shape != NULL && reason_info(gang->shape->verdict.reason)->is_passed_over;
     if (behind_is_blocked(gang) && !could_never) {
-        return (struct verdict){.reason = REASON_BEHIND_IN_QUEUE,
-                                .message = behind_text(gang, arena)};
+        return (struct verdict){
+            .reason = REASON_BEHIND_IN_QUEUE,
+            .message = arena_format(
+                arena, "queue " STR_FMT " is StrictFIFO, and a gang ahead of it waits for room",
+                STR_ARG(gang->queue->name))};
     }
     return gang->shape == NULL ? (struct verdict){.reason = REASON_NONE} : gang->shape->verdict;
 }
@@ -124,20 +120,16 @@ static struct verdict reserved_verdict(const struct core *core, const struct gan
     return (struct verdict){.reason = REASON_WAITING_FOR_VICTIMS, .message = message};
 }
 
-#define RUNS_ON_TEXT "it runs on, but couldn't start again: " STR_FMT
-
-static struct str runs_on_text(const struct gang *gang, struct arena *arena)
-{
-    return arena_format(arena, RUNS_ON_TEXT, STR_ARG(gang->trouble->invalid));
-}
-
 /* Edited while it runs, to what couldn't start: it isn't stopped for that, and its user is told. */
 static struct verdict running_verdict(const struct gang *gang, struct arena *arena)
 {
     if (!str_is_set(gang->trouble->invalid)) {
         return (struct verdict){.reason = REASON_NONE};
     }
-    return (struct verdict){.reason = REASON_INVALID, .message = runs_on_text(gang, arena)};
+    return (struct verdict){
+        .reason = REASON_INVALID,
+        .message = arena_format(arena, "it runs on, but couldn't start again: " STR_FMT,
+                                STR_ARG(gang->trouble->invalid))};
 }
 
 struct verdict gang_verdict(const struct core *core, const struct gang *gang, struct arena *arena)

@@ -412,8 +412,9 @@ bool victims_search(struct core *core, struct gang *gang, uint32_t combination,
 {
     struct quota_probe ask;
     struct quota_probe needs;
-    bool can_be_asked = evaluate_ask(core, gang->shape, combination, &ask, &needs);
-    assert(can_be_asked && "it has been found short of something");
+    if (!evaluate_ask(core, gang->shape, combination, &ask, &needs)) {
+        return false;
+    }
     struct search search = {.gang = gang,
                             .combination = combination,
                             .needs = &needs,

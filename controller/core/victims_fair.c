@@ -249,7 +249,7 @@ static bool takes_by_rule(const struct fair *fair, struct gang *victim)
         return true;
     }
     bool is_initial = is_lent && !target->has_initial && allows_initial(fair, victim);
-    target->has_initial |= is_initial;
+    target->has_initial = target->has_initial || is_initial;
     whatif_take_out(fair->core, victim);
     return is_initial;
 }

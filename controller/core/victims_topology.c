@@ -52,7 +52,7 @@ static int compare_places(const void *a, const void *b)
     if (one->missing != other->missing) {
         return one->missing < other->missing ? -1 : 1;
     }
-    return (one->index > other->index) - (one->index < other->index);
+    return one->index < other->index ? -1 : one->index > other->index ? 1 : 0;
 }
 
 /* Those that could hold it, the fullest last. */
@@ -73,7 +73,7 @@ static struct place *find_domains(struct by_domain *by, uint32_t *ret_count)
             whatif_put_back(core, by->candidates->items[i]);
         }
         for (uint32_t d = 0; d < count; d++) {
-            is_out[d] |= then[d] < wanted;
+            is_out[d] = is_out[d] || then[d] < wanted;
             places[d].index = d;
             places[d].missing += now[d] < wanted ? wanted - now[d] : 0;
         }
@@ -168,7 +168,7 @@ static int compare_index(const void *a, const void *b)
 {
     uint32_t one = ((const struct place *)a)->index;
     uint32_t other = ((const struct place *)b)->index;
-    return (one > other) - (one < other);
+    return one < other ? -1 : one > other ? 1 : 0;
 }
 
 static void search_domain(struct by_domain *by, uint32_t domain)
@@ -198,7 +198,9 @@ bool victims_search_domains(struct core *core, const struct search *search,
                             struct evaluation *ret_evaluation)
 {
     struct by_domain by = {.core = core, .search = *search, .candidates = candidates};
-    attempt_wants_of(core, search->gang->shape, search->combination, &by.wants);
+    if (!attempt_wants_of(core, search->gang->shape, search->combination, &by.wants)) {
+        return false;
+    }
     nodes_index(core);
     struct topology_tree *held = topology_hold(core, &by.wants.topology.levels);
     by.tree = held;

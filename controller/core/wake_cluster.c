@@ -165,7 +165,7 @@ static bool is_place_changed(const struct core *core, const struct shape *shape,
     if (!edit->is_relabelled) {
         return false;
     }
-    return core->roaming_devices > 0 || core->apart_pods > 0 ||
+    return core->roaming_devices > 0 || core->apart_pods > 0 || shape->queue->object == NULL ||
            (str_is_set(shape->topology_key) && is_level_relabelled(core, shape, edit));
 }
 

@@ -56,6 +56,8 @@ static const char *result_text(enum look_result result)
         return "preempts";
     case LOOK_WAITS:
         return "waits";
+    case LOOK_BLOCKED:
+        return "blocked by the head of its queue";
     case LOOK_SHORT:
         return "as before: what came free went to those in front";
     }

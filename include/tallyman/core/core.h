@@ -290,6 +290,7 @@ enum look_result {
     LOOK_ADMITTED = 1,
     LOOK_PREEMPTS, /* others are stopped for it */
     LOOK_WAITS,    /* `reason` and `message` say why */
+    LOOK_BLOCKED,  /* behind the head of a StrictFIFO queue */
     LOOK_SHORT,    /* what came free went to those in front of it: as it was */
 };
 

@@ -37,7 +37,7 @@ enum reason {
 };
 
 /* Who can end the wait. */
-enum reason_action { ACTION_WAIT = 1, ACTION_CHANGE_JOB, ACTION_ASK_ADMIN };
+enum reason_action { ACTION_WAIT = 1, ACTION_CHANGE_JOB, ACTION_ASK_ADMIN, ACTION_BUG };
 
 struct reason_info {
     const char *code; /* "DevicesExhausted" */
@@ -48,5 +48,5 @@ struct reason_info {
 
 /* Static; REASON_NONE has an empty code. */
 const struct reason_info *reason_info(enum reason reason);
-/* "Wait", "ChangeJob", "AskAdmin": the spelling in an Admission's explanation. */
+/* "Wait", "ChangeJob", "AskAdmin", "Bug": the spelling in an Admission's explanation. */
 const char *reason_action_name(enum reason_action action);
