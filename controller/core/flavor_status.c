@@ -1,8 +1,7 @@
 /* flavor_status.c - what a ResourceFlavor's status counts, and when it is written. */
 #include "ailment.h"
 #include "fit.h"
-
-#include "tallyman/base/limits.h"
+#include "pace.h"
 
 /* Taints that the flavor names, or that it has its gangs tolerate, keep nobody off. */
 static bool is_expected(const struct resource_flavor *flavor, const struct taint *taint)
@@ -89,23 +88,18 @@ void flavors_touch(struct core *core)
 
 void flavors_tick(struct core *core)
 {
-    core->next_flavor_status_ms = 0;
     struct flavor_state *flavor;
     struct flavor_state *next;
     HASH_ITER (hh, core->flavors, flavor, next) {
         if (!flavor->is_status_dirty || flavor->is_status_pending) {
             continue;
         }
-        if (core->now_ms < flavor->next_status_ms) {
-            bool is_first = core->next_flavor_status_ms == 0 ||
-                            flavor->next_status_ms < core->next_flavor_status_ms;
-            core->next_flavor_status_ms =
-                is_first ? flavor->next_status_ms : core->next_flavor_status_ms;
+        if (!status_is_due(core, &flavor->status_pace)) {
             continue;
         }
         flavor->is_status_dirty = false;
         flavor->is_status_pending = true;
-        flavor->next_status_ms = core->now_ms + STATUS_INTERVAL_MS;
+        pace_note_status(core, &flavor->status_pace);
         emit_status(core, KIND_RESOURCE_FLAVOR, flavor->name);
     }
 }
