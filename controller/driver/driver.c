@@ -5,6 +5,7 @@
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
+#include "window.h"
 #include "write_queue.h"
 
 enum { QUEUE_JOB, QUEUE_URGENT, QUEUE_OTHER, QUEUE_COUNT };
@@ -19,8 +20,8 @@ struct driver {
     struct pending_write *in_flight;
     uint32_t jobs_in_flight;
     uint32_t others_in_flight;
-    uint32_t status_retries; /* statuses that wait to be sent again */
-    uint32_t others_allowed; /* adapts to the server's answers */
+    uint32_t status_retries;                /* statuses that wait to be sent again */
+    struct window job_window, other_window; /* so many may be */
     uint64_t next_id;
     int64_t core_wake_ms;
     bool is_stepping;
@@ -31,7 +32,9 @@ struct driver *driver_new(struct core *core, const struct driver_ports *ports)
     struct driver *driver = MEM_NEW(struct driver);
     driver->core = core;
     driver->ports = *ports;
-    driver->others_allowed = ADMISSION_WRITES_IN_FLIGHT_MAX;
+    window_init(&driver->job_window, JOB_WRITES_IN_FLIGHT_MIN, JOB_WRITES_IN_FLIGHT_MAX);
+    window_init(&driver->other_window, ADMISSION_WRITES_IN_FLIGHT_MIN,
+                ADMISSION_WRITES_IN_FLIGHT_MAX);
     driver->core_wake_ms = INT64_MAX;
     arena_init(&driver->effects_arena);
     for (int i = 0; i < QUEUE_COUNT; i++) {
@@ -290,15 +293,18 @@ static void send(struct driver *driver, struct pending_write *write)
                                .status = write->status,
                                .request = write->request,
                                .at_ms = driver->ports.now_ms(driver->ports.ctx)};
+    write->sent_ms = out.at_ms;
     driver->ports.write(driver->ports.ctx, &out);
 }
 
 static struct pending_write *next_write(struct driver *driver)
 {
-    if (driver->jobs_in_flight < JOB_WRITES_IN_FLIGHT_MAX && driver->queues[QUEUE_JOB].count > 0) {
+    if (driver->jobs_in_flight < driver->job_window.allowed &&
+        driver->queues[QUEUE_JOB].count > 0) {
         return queue_pop(&driver->queues[QUEUE_JOB]);
     }
-    if (driver->queues[QUEUE_JOB].count > 0 || driver->others_in_flight >= driver->others_allowed) {
+    if (driver->queues[QUEUE_JOB].count > 0 ||
+        driver->others_in_flight >= driver->other_window.allowed) {
         return NULL;
     }
     struct pending_write *write = queue_pop(&driver->queues[QUEUE_URGENT]);
@@ -415,9 +421,6 @@ static bool tries_again(struct driver *driver, struct pending_write *write,
     write->tries++;
     write->is_in_doubt =
         write->is_in_doubt || (answer->outcome == WRITE_RETRY && !answer->is_overloaded);
-    if (answer->is_overloaded) {
-        driver->others_allowed = driver->others_allowed > 1 ? driver->others_allowed / 2 : 1;
-    }
     if (!write->is_job && write->tries >= WRITE_RETRIES_MAX) {
         return false;
     }
@@ -464,12 +467,11 @@ void driver_write_done(struct driver *driver, uint64_t id, const struct driver_a
     HASH_DEL(driver->in_flight, write);
     driver->jobs_in_flight -= write->is_job ? 1 : 0;
     driver->others_in_flight -= write->is_job ? 0 : 1;
+    window_answered(write->is_job ? &driver->job_window : &driver->other_window, write->sent_ms,
+                    driver->ports.now_ms(driver->ports.ctx), answer->outcome == WRITE_RETRY);
     if (is_unsettled(write, answer) && tries_again(driver, write, answer)) {
         pump(driver);
         return;
-    }
-    if (answer->outcome == WRITE_OK && driver->others_allowed < ADMISSION_WRITES_IN_FLIGHT_MAX) {
-        driver->others_allowed++;
     }
     answer_core(driver, write, outcome_of(write, answer->outcome), answer);
     write_free(write);

@@ -15,6 +15,7 @@ struct pending_write {
     struct request_content *request; /* in the arena, once it is sent */
     struct arena arena;
     int64_t not_before_ms;
+    int64_t sent_ms; /* the last time */
     uint32_t tries;
     bool is_job;
     bool is_in_doubt; /* a try of it got no definite answer, so it may have been carried out */

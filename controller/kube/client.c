@@ -125,7 +125,7 @@ struct kube_call *kube_client_send(struct kube_client *client, const struct kube
     memcpy(call->path, request->path.ptr, request->path.len);
     call->path[request->path.len] = '\0';
     struct transfer_spec spec = {
-        .lane = LANE_REQUEST,
+        .lane = request->is_urgent ? LANE_URGENT : LANE_REQUEST,
         .method = request->method,
         .verb = request->verb,
         .resource = request->resource,

@@ -168,6 +168,7 @@ static void write_lease(struct json_writer *json, const struct kube_lease *lease
 static void lease_send(struct kube_lease *lease, struct kube_request *request)
 {
     request->resource = STR("leases");
+    request->is_urgent = true;
     request->timeout_ms = RENEW_MS(lease->options.lease_ms) / 3;
     request->ctx = lease;
     lease->sent_ms = clock_ms();

@@ -58,8 +58,8 @@ static void transport_link(struct kube_transfer *transfer, enum transfer_state s
     struct kube_transport *transport = transfer->transport;
     struct transfer_list *list = transport_list(transport, state);
     transfer->state = state;
-    if (transfer->lane == LANE_STREAM) {
-        TAILQ_INSERT_HEAD(list, transfer, link); /* streams never wait for requests */
+    if (transfer->lane != LANE_REQUEST) {
+        TAILQ_INSERT_HEAD(list, transfer, link); /* the others never wait for requests */
     } else {
         TAILQ_INSERT_TAIL(list, transfer, link);
     }
@@ -197,7 +197,7 @@ static void transport_tell_endings(struct kube_transport *transport)
     }
 }
 
-/* Requests wait for a free place, streams don't. */
+/* Requests wait for a free place, the others don't. */
 static void transport_start_queued(struct kube_transport *transport)
 {
     struct kube_transfer *transfer = TAILQ_FIRST(&transport->queued);
@@ -207,7 +207,7 @@ static void transport_start_queued(struct kube_transport *transport)
     while (transfer != NULL) {
         struct kube_transfer *next = TAILQ_NEXT(transfer, link);
         bool has_place =
-            transfer->lane == LANE_STREAM || transport->metrics.in_flight < KUBE_IN_FLIGHT_MAX;
+            transfer->lane != LANE_REQUEST || transport->metrics.in_flight < KUBE_IN_FLIGHT_MAX;
         if (has_place) {
             transport_move(transfer, TRANSFER_ACTIVE);
             if (!transfer_launch(transfer)) {
@@ -339,7 +339,7 @@ struct kube_transfer *kube_transfer_start(struct kube_transport *transport,
         transfer->body = text_copy(spec->body);
         transport->metrics.sent_body_bytes += spec->body.len;
     }
-    if (transport->metrics.queued >= KUBE_QUEUE_MAX) {
+    if (transfer->lane == LANE_REQUEST && transport->metrics.queued >= KUBE_QUEUE_MAX) {
         transfer_set_ending(transfer, ENDED_UNSENT,
                             "%u requests wait already; the server takes them too slowly",
                             transport->metrics.queued);

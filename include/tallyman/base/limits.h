@@ -79,7 +79,10 @@
 #define READY_REFRESH_MS               10000 /* how many pods are ready, while more are to come */
 #define GHOST_GRACE_MS                 60000 /* for the garbage collector, before we delete an Admission */
 #define JOB_WRITES_IN_FLIGHT_MAX       64
+#define JOB_WRITES_IN_FLIGHT_MIN       4 /* however slow the server is: driver/window.h */
 #define ADMISSION_WRITES_IN_FLIGHT_MAX 32
+#define ADMISSION_WRITES_IN_FLIGHT_MIN 1
+#define WRITE_SLOW_MS                  1000    /* an answer that takes longer is late */
 #define CHECKPOINT_GRACE_MAX_MS        3600000 /* a longer checkpoint-grace counts as this */
 #define VICTIM_DOMAINS_MAX             64      /* that are searched for victims by themselves */
 #define PREEMPTION_TIMEOUT_MS          600000  /* then the freed room is given up */

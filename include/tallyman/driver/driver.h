@@ -4,8 +4,8 @@
  * `plan`, `simulate` and the tests are not. Rules:
  * - each write that the core wants an answer for ends in exactly one answer to the core;
  * - Job writes go first, then Admissions of gangs that were just admitted, then the rest; at most
- *   JOB_WRITES_IN_FLIGHT_MAX and STATUS_WRITES_IN_FLIGHT_MAX are out at a time, the latter fewer
- *   while the server says that it has too much to do;
+ *   JOB_WRITES_IN_FLIGHT_MAX and ADMISSION_WRITES_IN_FLIGHT_MAX are out at a time, and fewer while
+ *   the server is slow, gives no answer or says that it has too much to do (driver/window.h);
  * - what an Admission or a status says is asked of the core when it is sent, so that changes that
  *   come while it waits cost no write;
  * - a write that may or may not have happened is sent again: every one is safe to repeat. */

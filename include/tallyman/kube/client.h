@@ -70,6 +70,7 @@ struct kube_request {
     const char *content_type; /* static; NULL: application/json */
     const char *accept;       /* static; NULL: application/json */
     int64_t timeout_ms;       /* 0: KUBE_REQUEST_TIMEOUT_MS */
+    bool is_urgent;           /* waits for no others: what a replica leads by */
     void (*on_done)(void *ctx, const struct kube_response *response);
     void *ctx; /* borrowed until on_done */
 };

@@ -3,9 +3,10 @@
  * The ground that client.h (whole answers) and informer.h (streams) stand on; nobody else needs it.
  * - kube_transfer_start() only queues: it may be called from any callback. on_end comes exactly
  * once, from the loop, whatever happens.
- * - Two lanes: LANE_REQUEST shares connections (HTTP/2 multiplexing), at most KUBE_IN_FLIGHT_MAX at
- *   a time; LANE_STREAM gives each transfer a connection of its own, so that a burst on one watch
- *   never holds up another.
+ * - Three lanes: LANE_REQUEST shares connections (HTTP/2 multiplexing), at most KUBE_IN_FLIGHT_MAX
+ * at a time; LANE_STREAM gives each transfer a connection of its own, so that a burst on one watch
+ *   never holds up another; LANE_URGENT is for single requests that wait for nothing of all that,
+ *   on connections of their own.
  * - gzip is asked for and undone here for LANE_STREAM.
  * - A 401 has the credentials read anew and the transfer sent once more, before anybody hears of
  * it. */
@@ -18,7 +19,7 @@
 struct kube_transport;
 struct kube_transfer;
 
-enum transfer_lane { LANE_REQUEST = 1, LANE_STREAM };
+enum transfer_lane { LANE_REQUEST = 1, LANE_STREAM, LANE_URGENT };
 
 enum transfer_ending {
     ENDED_WHOLE = 1,  /* the server said all that it wanted to, with whatever code */

@@ -191,3 +191,26 @@ async def test_giving_back_doesnt_wait_for_ever(bench):
     await server.next(LEASE)
     await client.until("^lease closed$", 15)
     await client.quit()
+
+
+async def next_of_lease(server):
+    while (request := await server.next()).path != LEASE:
+        pass  # never answered
+    return request
+
+
+async def test_it_is_renewed_though_nothing_else_is_answered(bench):
+    server, client, _ = await led(bench)
+    client.tell("flood 300 Job ns a")  # more than may be on their way
+    for version in (1, 2, 3, 4, 5, 6):
+        write = await next_of_lease(server)
+        assert write.method == "PUT"
+        await write.answer(200, record("me", version + 1, 1))
+    client.tell("held")
+    await client.expect("held 1")
+    client.tell("unlease")
+    while json.loads((write := await next_of_lease(server)).body)["spec"]["holderIdentity"] != "":
+        await write.answer(200, record("me", 99))
+    await write.answer(200, record("", 100))
+    await client.until("^lease closed$")
+    await client.quit()
