@@ -309,15 +309,23 @@ static struct measured walk_extended(struct core *core, const struct pod_demand 
     return measured;
 }
 
+/* How many devices are free doesn't always say for how many pods, or for which claim, it is enough.
+ */
+static bool count_tells(struct core *core, const struct device_demand *device,
+                        const struct claim_state *claim)
+{
+    bool is_all = device->is_all && claim == NULL;
+    return !device->is_alternative && !is_all && !profile_has_shareable(core, device->profile);
+}
+
 /* Of what `count` pods (or, of a named claim, one claim) ask for together. */
 static void measure_class(struct core *core, const struct pod_demand *demand,
                           const struct device_demand *device, int64_t per_pod, int64_t count,
                           const struct claim_state *claim, struct fit_result *result)
 {
     struct measured measured;
-    bool is_all = device->is_all && claim == NULL;
-    if (device->is_alternative || is_all || profile_has_shareable(core, device->profile)) {
-        return; /* how many devices are free doesn't say for how many it is enough */
+    if (!count_tells(core, device, claim)) {
+        return;
     }
     if (!measure_in_reach(core, demand, device->resource, device->profile, &measured)) {
         measured = str_is_set(device->resource) ? walk_extended(core, demand, device)

@@ -78,6 +78,10 @@ bool fit_claims_are_in_own_way(struct core *core, const struct fit_want *want,
     if (want->min_count <= 1 || !fit_claims_collide(core, demand, demand)) {
         return false;
     }
+    if (!core->is_brief) {
+        fit_plan_new(core);
+        fit_explain(core, demand, want->min_count, result); /* whether it could ever fit */
+    }
     result->is_claim_in_way = true;
     result->claim_trouble =
         arena_format(&core->scratch,

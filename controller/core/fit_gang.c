@@ -482,9 +482,6 @@ struct fit_result fit_gang(struct core *core, struct fit_wants *wants)
     struct crowd_list promised = fit_near(core, &all, wants);
     result.is_beside_promises = promised.count > 0;
     if (is_hopeless(core, wants, &promised, &result)) {
-        if (result.is_claim_in_way && !core->is_brief) {
-            explain_short(core, &promised, wants, &result); /* whether it could ever fit */
-        }
         return result;
     }
     bool has_topology = wants->topology.levels.count > 0;
