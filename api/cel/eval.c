@@ -168,7 +168,9 @@ static struct cel_value eval_map(struct cel_eval *ev, const struct cel_node *nod
     return map;
 }
 
-static struct cel_value eval_kind(struct cel_eval *ev, const struct cel_node *node)
+/* Not inlined it writes its value where the caller wants it: a copy of what has just been written
+ * in parts takes a third of the time of a loop. */
+NOINLINE static struct cel_value eval_kind(struct cel_eval *ev, const struct cel_node *node)
 {
     switch (node->kind) {
     case CEL_LITERAL:

@@ -99,6 +99,14 @@ static struct rc refuse_kind(struct cel_value value, const char *wanted, struct 
 struct rc cel_matches(const struct cel_program *program, const struct cel_device *device,
                       struct arena *scratch, bool *ret_matches, struct err *err)
 {
+    uint64_t cost = 0;
+    return cel_matches_at_cost(program, device, scratch, &cost, ret_matches, err);
+}
+
+struct rc cel_matches_at_cost(const struct cel_program *program, const struct cel_device *device,
+                              struct arena *scratch, uint64_t *cost, bool *ret_matches,
+                              struct err *err)
+{
     struct str bad;
     if (!cel_device_is_sound(device->device, &bad)) {
         return err_set(err, RC_INVALID,
@@ -108,7 +116,9 @@ struct rc cel_matches(const struct cel_program *program, const struct cel_device
     }
     struct cel_eval ev = {.device = device, .scratch = scratch};
     struct cel_value value;
-    TRY(evaluate(program, &ev, &value, err));
+    struct rc rc = evaluate(program, &ev, &value, err);
+    *cost += ev.cost > ev.work / 10 ? ev.cost : ev.work / 10;
+    TRY(rc);
     if (value.kind != CEL_BOOL) {
         return refuse_kind(value, "true or false", err);
     }

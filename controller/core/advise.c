@@ -7,7 +7,7 @@
 #include "behind.h"
 #include "booking.h"
 #include "gang_line.h"
-#include "internal.h"
+#include "selectors.h"
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
@@ -389,7 +389,7 @@ static bool is_asked(const struct core *core, const struct gang *gang, enum reas
     if (!core->options.gives_advice || core->out != NULL || core->is_tree_stale) {
         return false;
     }
-    if (shape->is_ready) {
+    if (shape->is_ready || shape->is_aside || !selectors_are_tried(core, shape)) {
         return false; /* it is about to be judged anew, and stands where its first gang stands */
     }
     bool is_waiting = gang->state == GANG_PENDING && gang->is_in_queue && shape->set_count == 1;

@@ -2,7 +2,7 @@
  * quota. */
 #include "ask.h"
 
-#include "internal.h"
+#include "selectors.h"
 
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
@@ -178,10 +178,14 @@ static bool ask_add_option(struct core *core, const struct ask_place *place, str
     return true;
 }
 
-static void demand_add(struct core *core, const struct ask_option *option, bool is_alternative,
-                       struct device_demand **demands, uint32_t *count)
+static void demand_add(struct core *core, struct shape *shape, const struct ask_option *option,
+                       bool is_alternative, struct device_demand **demands, uint32_t *count)
 {
     bool is_countable = option->is_all && !str_is_set(option->profile->problem);
+    if (is_countable && !profile_is_tried(core, option->profile)) {
+        shape->is_provisional = true;
+        is_countable = false;
+    }
     option->profile->users++;
     *demands = mem_realloc(*demands, (*count + 1) * sizeof(**demands));
     (*demands)[(*count)++] = (struct device_demand){
@@ -222,7 +226,7 @@ static void ask_add_request(struct core *core, const struct ask_place *place,
         request->option_count++;
         const struct ask_option *option = &ask->options[ask->option_count - 1];
         if (!option->is_admin) {
-            demand_add(core, option, !is_exact, demands, count);
+            demand_add(core, place->shape, option, !is_exact, demands, count);
             charge_most(*demands, first, *count - 1);
         }
     }

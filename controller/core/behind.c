@@ -1,6 +1,7 @@
 /* behind.c - see the header. */
 #include "behind.h"
 
+#include "selectors.h"
 #include "tallyman/base/limits.h"
 #include "wait.h"
 
@@ -42,6 +43,10 @@ static void look(struct core *core, struct shape *shape)
 {
     struct evaluation evaluation;
     arena_reset(&core->scratch);
+    if (!selectors_are_known(core, shape)) {
+        selectors_put_aside(core, shape);
+        return;
+    }
     core->cost.gangs_visited++;
     evaluate_shape(core, shape, &evaluation);
     if (reason_info(evaluation.verdict.reason)->is_passed_over) {

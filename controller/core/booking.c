@@ -4,6 +4,7 @@
  * earliest time at which it fits by the ends that are known, and a gang behind it may start now if
  * it will have ended by then, or if the head still fits then beside it. */
 #include "booking.h"
+#include "selectors.h"
 #include "wait.h"
 
 #include "tallyman/base/time_text.h"
@@ -258,6 +259,9 @@ static bool has_untold(const struct core *core)
 
 bool bookings_settle(struct core *core)
 {
+    if (core->bookings->has_queues && !selectors_beside_are_known(core)) {
+        return false; /* soon */
+    }
     bool is_starving =
         core->bookings->next_starving_ms != 0 && core->bookings->next_starving_ms <= core->now_ms;
     core->bookings->are_heads_stale = core->bookings->are_heads_stale || is_starving;

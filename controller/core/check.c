@@ -10,6 +10,7 @@
  * admission has used stands on the Job, written by the PATCH that admits. */
 #include "check.h"
 #include "gate.h"
+#include "selectors.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -260,7 +261,7 @@ static bool check_wait(struct core *core, struct gang *gang)
 bool check_review(struct core *core, struct gang *gang)
 {
     struct check *check = gang->room->check;
-    shape_resolve(core, gang->shape);
+    shape_settle(core, gang->shape);
     if (!check_is_asked(gang->shape)) {
         check_let_go(core, gang, "CheckChanged");
         return false;

@@ -2,6 +2,7 @@
  * restart reserves again what was reserved before it. */
 #include "check.h"
 #include "gang_walk.h"
+#include "selectors.h"
 
 /* -- admission --------------------------------------------------------------------------------- */
 
@@ -83,7 +84,11 @@ void checks_finish_ready(struct core *core)
     struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
     while (gang != NULL) {
         struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
-        if (gang->room->check != NULL && gang->room->check->is_passed && !gang_is_busy(gang)) {
+        bool is_passed =
+            gang->room->check != NULL && gang->room->check->is_passed && !gang_is_busy(gang);
+        if (is_passed && !selectors_are_known(core, gang->shape)) {
+            selectors_miss_check(core);
+        } else if (is_passed) {
             finish(core, gang);
             next = RB_MIN(gang_holder_tree, &core->holders);
         }

@@ -17,6 +17,7 @@
 #include "pace.h"
 #include "room_index.h"
 #include "stopping.h"
+#include "selectors.h"
 #include "trace.h"
 #include "topology.h"
 
@@ -47,6 +48,7 @@ struct core *core_new(const struct core_options *options)
     bookings_init(core);
     fit_plan_init(core);
     tell_init(core);
+    selectors_init(core);
     static const char *const always_known[] = {"cpu", "memory", "ephemeral-storage", RESOURCE_PODS};
     for (size_t i = 0; i < ARRAY_COUNT(always_known); i++) {
         (void)resource_intern(core, str_from_c(always_known[i]));
@@ -104,6 +106,7 @@ void core_free(struct core *core)
     fit_promises_free(core);
     fit_plan_free(core);
     tell_free(core);
+    selectors_free(core);
     arena_deinit(&core->scratch);
     trace_free(core->trace);
     mem_free(core);
@@ -372,6 +375,7 @@ struct rc core_step(struct core *core, const struct event *event, struct effects
     core->now_ms = event->now_ms > core->now_ms ? event->now_ms : core->now_ms;
     bookings_step(core);
     tell_step(core);
+    selectors_step(core, event->kind == EVENT_TICK);
     *ret_effects = (struct effects){.arena = ret_effects->arena};
     core->out = ret_effects;
     struct rc rc = take_in(core, event, err);
@@ -380,6 +384,7 @@ struct rc core_step(struct core *core, const struct event *event, struct effects
             core->is_cut && event->kind == EVENT_TICK && next_wake_ms(core) > core->now_ms;
         if (!goes_on) {
             fire_timers(core);
+            selectors_go_on(core);
         }
         decide(core, goes_on);
         if (!core->is_cut) {
@@ -388,8 +393,9 @@ struct rc core_step(struct core *core, const struct event *event, struct effects
         }
     }
     remember_effects(core);
+    bool is_due = core->is_cut || selectors_are_due(core);
     ret_effects->wake_at_ms = !core->is_ready ? INT64_MAX
-                              : core->is_cut  ? core->now_ms
+                              : is_due        ? core->now_ms
                                               : next_wake_ms(core);
     core->out = NULL;
     return rc;

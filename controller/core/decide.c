@@ -4,6 +4,7 @@
 #include "check.h"
 #include "order.h"
 #include "preempt.h"
+#include "selectors.h"
 #include "trace.h"
 #include "wait.h"
 
@@ -37,18 +38,6 @@ void shape_park(struct core *core, struct shape *shape, const struct evaluation 
     tell_reason(core, shape);
 }
 
-/* StrictFIFO: the next gang in line whose shape this pass hasn't judged. */
-static void strict_go_on(struct core *core, struct queue_state *queue)
-{
-    struct gang *gang;
-    RB_FOREACH (gang, gang_tree, &queue->pending) {
-        if (gang->shape->judged_in != core->pass) {
-            ready_add(core, gang->shape);
-            return;
-        }
-    }
-}
-
 static void strict_block(struct core *core, struct queue_state *queue, struct gang *gang)
 {
     struct gang *old = queue->blocker;
@@ -65,6 +54,22 @@ static void strict_block(struct core *core, struct queue_state *queue, struct ga
     }
 }
 
+/* StrictFIFO: the next gang in line whose shape this pass hasn't judged. */
+static void strict_go_on(struct core *core, struct queue_state *queue)
+{
+    struct gang *gang;
+    RB_FOREACH (gang, gang_tree, &queue->pending) {
+        if (gang->shape->is_aside) {
+            strict_block(core, queue, gang);
+            return;
+        }
+        if (gang->shape->judged_in != core->pass) {
+            ready_add(core, gang->shape);
+            return;
+        }
+    }
+}
+
 static void take_next(struct core *core, struct shape *shape)
 {
     struct gang *gang = shape->first;
@@ -75,6 +80,13 @@ static void take_next(struct core *core, struct shape *shape)
         behind_ask(core, shape);
         waits_link(shape);
         return; /* it was the head when it was woken, and one that came in since blocks it */
+    }
+    if (!selectors_are_known(core, shape)) {
+        selectors_put_aside(core, shape);
+        if (is_strict) {
+            strict_block(core, queue, gang); /* until it has been judged */
+        }
+        return;
     }
     struct evaluation evaluation;
     core->cost.gangs_visited++;

@@ -5,6 +5,7 @@
 #include "attempt.h"
 
 #include "check.h"
+#include "selectors.h"
 #include "tallyman/base/limits.h"
 
 #define COMBINATIONS_MAX 256
@@ -277,7 +278,7 @@ void evaluate_shape(struct core *core, struct shape *shape, struct evaluation *r
     if (shape->broken.reason == REASON_NO_MATCHING_FLAVOR) {
         shape->is_resolved = false; /* the resource may have become known */
     }
-    shape_resolve(core, shape); /* what it asks for is told, whatever its queue is like */
+    shape_settle(core, shape); /* what it asks for is told, whatever its queue is like */
     *verdict = evaluate_queue(core, shape);
     if (verdict->reason != REASON_NONE) {
         return;
@@ -436,6 +437,7 @@ void evaluate_combination(struct core *core, struct shape *shape, uint32_t combi
                           struct evaluation *ret_evaluation)
 {
     struct attempt attempt;
+    shape_settle(core, shape);
     if (!attempt_choose(core, shape, combination, &attempt)) {
         *ret_evaluation = (struct evaluation){
             .verdict = verdict_say(REASON_NO_MATCHING_FLAVOR, WAIT_CONFIG, STR_NONE)};

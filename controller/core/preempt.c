@@ -9,6 +9,7 @@
  * still hold, so nobody else gets what comes free. victims.c chooses the victims. */
 #include "check.h"
 #include "gang_walk.h"
+#include "selectors.h"
 #include "stopping.h"
 
 #include "tallyman/base/alloc.h"
@@ -182,6 +183,9 @@ static bool finish(struct core *core, struct gang *gang)
 {
     struct evaluation evaluation;
     arena_reset(&core->scratch);
+    if (!selectors_are_known(core, gang->shape)) {
+        return false;
+    }
     whatif_begin(core);
     whatif_take_out(core, gang);
     bookings_ignore(core, true);                  /* the room is its own */
@@ -403,9 +407,12 @@ static void reserve_again_in_turn(struct core *core, bool is_all)
         struct gang *beneficiary = find_beneficiary(core, gang);
         if (beneficiary != NULL && is_waiting(beneficiary) &&
             (is_all || beneficiary->is_unsettled)) {
-            beneficiary->is_unsettled = false;
+            beneficiary->is_unsettled = !selectors_are_known(core, beneficiary->shape);
+            core->has_unsettled = core->has_unsettled || beneficiary->is_unsettled;
             quota_relink(core);
-            reserve_again(core, beneficiary);
+            if (!beneficiary->is_unsettled) {
+                reserve_again(core, beneficiary);
+            }
         }
     }
 }
@@ -447,7 +454,7 @@ void preempt_settle(struct core *core)
     }
     reserve_again_in_turn(core, false);
     uint32_t at = 0;
-    while ((gang = table_next(&core->gangs, &at)) != NULL) {
+    while (!core->has_unsettled && (gang = table_next(&core->gangs, &at)) != NULL) {
         gang->is_unsettled = false;
     }
 }

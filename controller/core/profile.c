@@ -1,7 +1,7 @@
 /* profile.c - which devices a claim's request could take: its class's selectors and its own, each
  * device judged once. */
 #include "ask.h"
-#include "internal.h"
+#include "selectors.h"
 
 #include <string.h>
 
@@ -39,7 +39,9 @@ static void profile_clear(struct device_profile *profile)
     profile->program_count = 0;
     str_drop(&profile->problem);
     profile->problem_reason = REASON_NONE;
-    profile->looked_at = 0;
+    profile->looked_at = profile->tried_at = profile->walked_at = 0;
+    profile->begun_count = 0;
+    str_drop(&profile->failure);
     if (profile->matches != NULL) {
         memset(profile->matches, MATCH_UNKNOWN, profile->match_capacity);
     }
@@ -169,6 +171,7 @@ static void profile_free(struct core *core, struct device_profile *profile)
     HASH_DEL(core->profiles, profile);
     profile_clear(profile);
     reaches_forget_profile(core, profile);
+    selectors_forget_profile(core, profile);
     for (uint32_t i = 0; i < profile->own.count; i++) {
         if (profile->own.items[i].cel != NULL) {
             str_drop(&profile->own.items[i].cel->expression);
@@ -185,8 +188,19 @@ static void profile_free(struct core *core, struct device_profile *profile)
 
 void profile_drop(struct core *core, struct device_profile *profile)
 {
-    if (--profile->users == 0) {
+    if (--profile->users == 0 && !selectors_keep_unused(core)) {
         profile_free(core, profile);
+    }
+}
+
+void profiles_free_unused(struct core *core)
+{
+    struct device_profile *profile;
+    struct device_profile *next;
+    HASH_ITER (hh, core->profiles, profile, next) {
+        if (profile->users == 0) {
+            profile_free(core, profile);
+        }
     }
 }
 
@@ -230,9 +244,113 @@ void profiles_slot_changed(struct core *core, uint32_t slot)
         if (slot < profile->match_capacity) {
             profile->matches[slot] = MATCH_UNKNOWN;
         }
+        if (profile->begun_slot == slot) {
+            profile->begun_count = 0;
+        }
+        if (profile->failed_slot == slot) {
+            str_drop(&profile->failure);
+        }
+    }
+    selectors_changed(core);
+}
+
+/* Runs the next program on the device. MATCH_UNKNOWN: it has said yes, and there are more. */
+static enum match profile_ask(struct core *core, struct device_profile *profile,
+                              const struct device_state *device, struct arena *scratch,
+                              struct err *err)
+{
+    struct cel_device view = {.driver = device->slice->spec.driver, .device = device->device};
+    uint32_t i = profile->begun_slot == device->slot ? profile->begun_count : 0;
+    uint64_t cost = SELECTOR_BASE_COST;
+    bool is_match = true;
+    bool has_failed =
+        i < profile->program_count &&
+        rc_failed(cel_matches_at_cost(profile->programs[i], &view, scratch, &cost, &is_match, err));
+    bool is_done = has_failed || !is_match || i + 1 >= profile->program_count;
+    profile->begun_slot = device->slot;
+    profile->begun_count = is_done ? 0 : i + 1;
+    profile->spent += cost;
+    selectors_spend(core, cost);
+    if (!is_done) {
+        return MATCH_UNKNOWN;
+    }
+    return has_failed ? MATCH_FAILED : is_match ? MATCH_YES : MATCH_NO;
+}
+
+static void profile_make_room(struct core *core, struct device_profile *profile,
+                              const struct device_state *device)
+{
+    if (device->slot >= profile->match_capacity) {
+        uint32_t capacity = core->device_slots + core->device_slots / 2;
+        profile->matches = mem_realloc(profile->matches, capacity);
+        memset(profile->matches + profile->match_capacity, MATCH_UNKNOWN,
+               capacity - profile->match_capacity);
+        profile->match_capacity = capacity;
     }
 }
 
+/* The device whose failure is kept, or NULL: none is. */
+static const struct device_state *profile_failed_on(const struct core *core,
+                                                    const struct device_profile *profile)
+{
+    return str_is_set(profile->failure) ? core->devices[profile->failed_slot] : NULL;
+}
+
+/* Keeps why it fails on the first device by key: asked once more it would cost as much again. */
+static void profile_note_failure(struct core *core, struct device_profile *profile,
+                                 const struct device_state *device, const struct err *err)
+{
+    const struct device_state *first = profile_failed_on(core, profile);
+    bool is_first = first == NULL ? !profile->has_failed : str_compare(device->key, first->key) < 0;
+    if (is_first) {
+        str_drop(&profile->failure);
+        profile->failure = str_own(str_from_c(err->text));
+        profile->failed_slot = device->slot;
+    }
+}
+
+/* As profile_ask(), and keeps what it is in the end. */
+static void profile_try_on(struct core *core, struct device_profile *profile,
+                           const struct device_state *device, struct arena *scratch)
+{
+    struct err err;
+    enum match match = profile_ask(core, profile, device, scratch, &err);
+    if (match == MATCH_YES && device_is_out(core, profile, device)) {
+        match = MATCH_OUT;
+    }
+    if (match == MATCH_FAILED) {
+        profile_note_failure(core, profile, device, &err);
+    }
+    profile->matches[device->slot] = (uint8_t)match;
+    profile->has_failed = profile->has_failed || match == MATCH_FAILED;
+}
+
+bool profile_try(struct core *core, struct device_profile *profile, uint64_t limit,
+                 struct arena *scratch)
+{
+    uint64_t enough = profile->spent + limit;
+    uint64_t changes = selectors_changes(core);
+    profile->walk = profile->walked_at == changes ? profile->walk : 0;
+    profile->walked_at = changes;
+    for (; profile->walk < core->device_slots; profile->walk++) {
+        const struct device_state *device = core->devices[profile->walk];
+        if (device == NULL) {
+            continue;
+        }
+        profile_make_room(core, profile, device);
+        while (profile->matches[device->slot] == MATCH_UNKNOWN) {
+            if (profile->spent >= enough) {
+                return false;
+            }
+            arena_reset(scratch);
+            profile_try_on(core, profile, device, scratch);
+        }
+    }
+    profile->tried_at = changes;
+    return true;
+}
+
+/* The same, whatever it costs, and nothing is kept. */
 static enum match profile_judge(struct core *core, const struct device_profile *profile,
                                 const struct device_state *device, struct err *err)
 {
@@ -246,27 +364,19 @@ static enum match profile_judge(struct core *core, const struct device_profile *
             return MATCH_NO;
         }
     }
-    return MATCH_YES;
+    return device_is_out(core, profile, device) ? MATCH_OUT : MATCH_YES;
 }
 
 enum match profile_match(struct core *core, struct device_profile *profile,
                          const struct device_state *device)
 {
-    if (device->slot >= profile->match_capacity) {
-        uint32_t capacity = core->device_slots + core->device_slots / 2;
-        profile->matches = mem_realloc(profile->matches, capacity);
-        memset(profile->matches + profile->match_capacity, MATCH_UNKNOWN,
-               capacity - profile->match_capacity);
-        profile->match_capacity = capacity;
-    }
-    if (profile->matches[device->slot] == MATCH_UNKNOWN) {
+    profile_make_room(core, profile, device);
+    if (profile->matches[device->slot] == MATCH_UNKNOWN && !selectors_may_keep(core)) {
         struct err err;
-        enum match match = profile_judge(core, profile, device, &err);
-        if (match == MATCH_YES && device_is_out(core, profile, device)) {
-            match = MATCH_OUT;
-        }
-        profile->matches[device->slot] = (uint8_t)match;
-        profile->has_failed = profile->has_failed || match == MATCH_FAILED;
+        return profile_judge(core, profile, device, &err);
+    }
+    while (profile->matches[device->slot] == MATCH_UNKNOWN) {
+        profile_try_on(core, profile, device, &core->scratch);
     }
     return (enum match)profile->matches[device->slot];
 }
@@ -343,12 +453,21 @@ struct str profile_failure(struct core *core, struct device_profile *profile)
     if (!profile->has_failed) {
         return STR_NONE;
     }
+    if (profile_failed_on(core, profile) != NULL) {
+        return arena_copy_str(&core->scratch, profile->failure);
+    }
     RB_FOREACH (device, device_tree, &core->device_order) {
         struct err err;
-        if (profile_match(core, profile, device) == MATCH_FAILED &&
-            profile_judge(core, profile, device, &err) == MATCH_FAILED) {
-            return arena_format(&core->scratch, "%s", err.text);
+        if (profile_match(core, profile, device) != MATCH_FAILED ||
+            profile_judge(core, profile, device, &err) != MATCH_FAILED) {
+            continue;
         }
+        if (selectors_may_keep(core)) {
+            str_drop(&profile->failure);
+            profile->failure = str_own(str_from_c(err.text));
+            profile->failed_slot = device->slot;
+        }
+        return arena_format(&core->scratch, "%s", err.text);
     }
     return STR_NONE;
 }

@@ -1,6 +1,7 @@
 /* reach.c - see reach.h. Maxima are kept as in a segment tree: node 1 is the root, the children of
  * i are 2i and 2i+1, the leaves stand in the order of the nodes' names. */
 #include "reach.h"
+#include "selectors.h"
 #include "topology.h"
 
 #include <string.h>
@@ -87,6 +88,13 @@ void reaches_forget(struct core *core)
     core->node_index = NULL;
 }
 
+/* It may serve another. */
+static void column_spare(struct reach_column *column)
+{
+    column->profile = NULL;
+    column->resource = STR_NONE;
+}
+
 void reaches_forget_profile(struct core *core, const struct device_profile *profile)
 {
     core->object_changed_at = ++core->node_changes;
@@ -96,8 +104,7 @@ void reaches_forget_profile(struct core *core, const struct device_profile *prof
     HASH_ITER (hh, core->reaches, reach, next) {
         for (uint32_t i = 0; i < reach->column_count; i++) {
             if (reach->columns[i].profile == profile) {
-                reach->columns[i].profile = NULL; /* the column may serve another */
-                reach->columns[i].resource = STR_NONE;
+                column_spare(&reach->columns[i]);
             }
         }
     }
@@ -292,7 +299,9 @@ static void reach_sync(struct core *core, struct reach *reach, const struct pod_
         }
         for (uint32_t c = 0; c < reach->column_count; c++) {
             struct reach_column *column = &reach->columns[c];
-            if (column->profile != NULL || str_is_set(column->resource)) {
+            if (column->profile != NULL && !profile_is_tried(core, column->profile)) {
+                column_spare(column); /* it is made anew when it is asked for */
+            } else if (column->profile != NULL || str_is_set(column->resource)) {
                 set_leaf(reach, column, node->index, leaf_value(core, reach, column, node->index));
             }
         }

@@ -8,6 +8,7 @@
 #include "incident.h"
 #include "readiness.h"
 #include "record_check.h"
+#include "selectors.h"
 #include "stopping.h"
 
 #include <assert.h>
@@ -104,9 +105,25 @@ static void adopt_set(struct core *core, const struct gang *gang,
     }
 }
 
+/* Something is charged by the shape, which the record doesn't say. */
+static bool is_charged_by_shape(const struct shape *shape, const struct admission_record *record)
+{
+    bool is_charged = false;
+    for (uint32_t s = 0; s < record->pod_sets.count; s++) {
+        is_charged = is_charged || record->pod_sets.items[s].requests.count == 0;
+    }
+    for (uint32_t s = 0; s < shape->set_count; s++) {
+        is_charged = is_charged || shape->sets[s].claim_count > 0;
+    }
+    return is_charged;
+}
+
 void gang_adopt(struct core *core, struct gang *gang, const struct admission_record *record)
 {
     shape_resolve(core, gang->shape);
+    if (is_charged_by_shape(gang->shape, record)) {
+        shape_settle(core, gang->shape);
+    }
     struct reserve_request request = {.queue = queue_get(core, record->queue),
                                       .set_count = record->pod_sets.count,
                                       .turn = {true, record->turn.value}};

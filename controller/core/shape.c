@@ -6,6 +6,7 @@
 #include "claim.h"
 #include "preempt.h"
 #include "room_index.h"
+#include "selectors.h"
 #include "wait.h"
 
 #include "tallyman/base/alloc.h"
@@ -143,7 +144,7 @@ static void shape_clear(struct core *core, struct shape *shape)
     for (uint32_t s = 0; s < shape->set_count; s++) {
         pod_set_clear(core, &shape->sets[s]);
     }
-    shape->is_resolved = false;
+    shape->is_resolved = shape->is_provisional = false;
 }
 
 void shape_drop(struct core *core, struct shape *shape)
@@ -153,6 +154,7 @@ void shape_drop(struct core *core, struct shape *shape)
     }
     tell_shape_gone(core, shape);
     behind_forget(core, shape);
+    selectors_forget(core, shape);
     ready_remove(core, shape);
     waits_clear(shape);
     struct shape **link = &shape->queue->shapes;

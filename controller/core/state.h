@@ -200,8 +200,8 @@ struct shape {
     bool is_preempting_short_of_room; /* nor did it, for room on nodes */
     bool is_room_relieved;            /* of which some begins to come free; preempt_relief.c */
     struct shape *next_preemptor, *previous_preemptor;
-    bool is_unasked; /* behind.h */
-    struct shape *next_unasked;
+    bool is_unasked, is_aside, is_provisional; /* behind.h; these two: selectors.h */
+    struct shape *next_unasked, *next_aside;
     bool is_beyond_help;      /* it wouldn't fit even if every gang had ended; see booking.h */
     bool is_help_unsure;      /* it has been judged since: that may have changed */
     bool is_help_asked;       /* since it was judged last */
@@ -475,12 +475,12 @@ struct core {
     const struct topology_domain *only_domain; /* pods are placed there; NULL: wherever they may */
     bool is_brief;          /* an evaluation only says whether: no sentence, no figures */
     uint64_t what_if_epoch; /* of the one that is on while is_what_if, or was last */
-    uint64_t what_if_count, freed_round, relief_round;
-    struct kept_what_if *kept_what_if; /* owned; whatif.h; NULL: nothing was ever kept */
-    uint64_t pass;                     /* counts the decision passes */
-    struct bookings *bookings;         /* owned; never NULL */
-    bool is_passing, is_cut;           /* one is on; the last isn't at its end: core_options */
-    uint64_t order_round, reach_uses, node_changes; /* counters */
+    uint64_t what_if_count, freed_round, relief_round, order_round, reach_uses, node_changes;
+    struct kept_what_if *kept_what_if;   /* owned; whatif.h; NULL: nothing was ever kept */
+    uint64_t pass;                       /* counts the decision passes */
+    struct bookings *bookings;           /* owned; never NULL */
+    bool is_passing, is_cut;             /* one is on; the last isn't at its end: core_options */
+    struct selector_work *selector_work; /* owned; selectors.h */
     struct core_cost cost;
     struct core_drift drift;
     bool ignores_quota, wants_places; /* only to tell what else is in the way; how much room is */

@@ -248,13 +248,23 @@ struct device_profile {
     struct str class_name;              /* owned */
     struct device_selector_list own;    /* owned; the request's selectors */
     struct toleration_list tolerations; /* owned; the request's, of device taints */
-    uint32_t users;                     /* shapes; freed at 0 */
+    uint32_t users;                     /* shapes; freed at 0, or by the next step: selectors.c */
     struct str problem;                 /* owned; why it can't be evaluated, absent: it can */
     enum reason problem_reason;
     struct cel_program **programs; /* the class's, then the request's; owned */
     uint32_t program_count;
-    uint8_t *matches; /* by slot; enum match */
-    bool has_failed;  /* on some device, which may be gone by now */
+    uint8_t *matches;     /* by slot; enum match */
+    bool has_failed;      /* on some device, which may be gone by now */
+    struct str failure;   /* owned; why on the first such device, absent: not known any more */
+    uint32_t failed_slot; /* of that device */
+    uint64_t tried_at;    /* the changes of matches at which it had been tried on all devices */
+    uint64_t walked_at;   /* those that the walk is of; selectors.c, as all up to next_wanted */
+    uint32_t walk;        /* the slot that is tried next */
+    uint32_t begun_slot;  /* on whose device `begun_count` programs have said yes so far */
+    uint32_t begun_count;
+    uint64_t spent; /* on it in steps */
+    bool is_wanted; /* somebody can't be judged before it has been tried everywhere */
+    struct device_profile *next_wanted;
     /* the next six are valid while looked_at is core.device_changes */
     bool is_failing;
     bool has_shareable; /* a device that matches may be allocated several times */

@@ -3,11 +3,12 @@
 #include "order.h"
 #include "preempt.h"
 #include "room_index.h"
+#include "selectors.h"
 #include "wait.h"
 
 void ready_add(struct core *core, struct shape *shape)
 {
-    if (shape->is_ready || RB_EMPTY(&shape->gangs)) {
+    if (shape->is_ready || shape->is_aside || RB_EMPTY(&shape->gangs)) {
         return;
     }
     waits_unlink(shape);
@@ -38,17 +39,20 @@ void ready_remove(struct core *core, struct shape *shape)
 void wake_shape(struct core *core, struct shape *shape)
 {
     shape->is_woken_by_cell = false;
-    if (shape->is_ready || RB_EMPTY(&shape->gangs)) {
+    if (shape->is_ready || shape->is_aside || RB_EMPTY(&shape->gangs)) {
         return;
     }
     if (queue_is_strict(shape->queue)) {
         /* Only the first in line is ever looked at; the pass goes on from there. */
         struct gang *head = RB_MIN(gang_tree, &shape->queue->pending);
-        shape->queue->blocker = NULL;
         if (shape != head->shape) {
             behind_ask(core, shape);
         }
         shape = head->shape;
+        if (shape->is_aside) {
+            return; /* it blocks */
+        }
+        shape->queue->blocker = NULL;
         if (shape->is_ready) {
             return;
         }
@@ -166,7 +170,9 @@ static bool has_room_for_one(struct core *core, const struct shape *shape, struc
 
 static void wake_if_it_has_room(struct core *core, struct shape *shape, struct node_state *node)
 {
-    if (!shape->is_ready && (!shape->is_resolved || has_room_for_one(core, shape, node))) {
+    if (!shape->is_ready && !shape->is_aside &&
+        (!shape->is_resolved || !selectors_are_tried(core, shape) ||
+         has_room_for_one(core, shape, node))) {
         wake_shape(core, shape);
     }
 }

@@ -8,6 +8,7 @@
 #include "bound.h"
 #include "extended.h"
 #include "preempt.h"
+#include "selectors.h"
 
 /* What a node is to a set's pods, on whichever flavor of their queue; unsure: it may be open. */
 enum service { SERVICE_NONE, SERVICE_DOWN, SERVICE_MISFIT, SERVICE_OPEN, SERVICE_UNSURE };
@@ -288,6 +289,9 @@ static bool concerns_request(struct core *core, const struct shape *shape,
                              const struct pod_set *set, struct device_profile *profile,
                              const struct device_state *device)
 {
+    if (!selectors_have_budget(core) && !profile_is_tried(core, profile)) {
+        return true; /* it may be such a device */
+    }
     enum match match = profile_match(core, profile, device);
     if (match == MATCH_NO) {
         return false;

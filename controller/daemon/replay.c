@@ -92,7 +92,8 @@ static void take_start(struct replay *replay, const struct journal_line *line)
     forget(replay);
     replay->cut_line = 0;
     struct core_options options = {.traces = replay->traces,
-                                   .admissions_per_step = ADMISSIONS_PER_STEP};
+                                   .admissions_per_step = ADMISSIONS_PER_STEP,
+                                   .selector_cost_per_step = SELECTOR_COST_PER_STEP};
     replay->core = core_new(&options);
     replay->now_ms = line->started_ms;
     if (replay->traces) {

@@ -353,6 +353,7 @@ static int daemon_run(const struct daemon_options *options)
     init_handles(&daemon);
     struct core_options core_options = {.gives_advice = true,
                                         .admissions_per_step = ADMISSIONS_PER_STEP,
+                                        .selector_cost_per_step = SELECTOR_COST_PER_STEP,
                                         .admission_interval_ms = ADMISSION_INTERVAL_MS};
     daemon.core = core_new(&core_options);
     struct driver_ports ports = {.ctx = &daemon,

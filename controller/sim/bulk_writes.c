@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "tallyman/base/alloc.h"
+#include "tallyman/base/limits.h"
 
 static int64_t port_now_ms(void *ctx)
 {
@@ -52,7 +53,8 @@ static void port_on_refused(void *ctx, const struct event *event, const struct e
 
 void bulk_ports_open(struct bulk *bulk)
 {
-    struct core_options options = {.is_terse = true};
+    struct core_options options = {.is_terse = true,
+                                   .selector_cost_per_step = SELECTOR_COST_PER_STEP};
     struct driver_ports ports = {.ctx = bulk,
                                  .now_ms = port_now_ms,
                                  .wake_at = port_wake_at,

@@ -198,7 +198,8 @@ static void port_ledger(void *ctx, const struct effect *effect)
 
 void controller_start(struct sim *sim)
 {
-    struct core_options options = {.admission_interval_ms = ADMISSION_INTERVAL_MS};
+    struct core_options options = {.admission_interval_ms = ADMISSION_INTERVAL_MS,
+                                   .selector_cost_per_step = SELECTOR_COST_PER_STEP};
     struct driver_ports ports = {.ctx = sim,
                                  .now_ms = port_now_ms,
                                  .wake_at = port_wake_at,

@@ -146,6 +146,8 @@ static void step_core(struct scenario *s, struct event *event)
     s->counts.shapes_woken += cost.shapes_woken;
     s->counts.waiters_visited += cost.waiters_visited;
     s->counts.admitted += cost.gangs_admitted;
+    bool is_costliest = cost.selector_cost > s->counts.most_selector_cost;
+    s->counts.most_selector_cost = is_costliest ? cost.selector_cost : s->counts.most_selector_cost;
     if (!s->is_cheap) {
         core_assert_consistent(s->core);
     }

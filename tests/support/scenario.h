@@ -34,6 +34,9 @@ void scenarios_are_cut(uint32_t admissions_per_step);
 /* Those made from now on keep this interval between two writes of one Admission
  * (core_options.admission_interval_ms). 0: none. */
 void scenarios_are_paced(int64_t interval_ms);
+/* Those made from now on try device selectors for so much in a step
+ * (core_options.selector_cost_per_step); wakes_at_once() goes on. 0: no limit. */
+void scenarios_try_selectors(uint64_t cost_per_step);
 void scenario_free(struct scenario *s);
 /* For cmocka_unit_test_setup_teardown(). */
 int scenario_setup(void **state);
@@ -45,6 +48,8 @@ int scenario_teardown(void **state);
 
 /* Goes to that time, waking the core whenever it asked for it on the way. */
 void at(struct scenario *s, int64_t ms);
+/* Ticks, while the core wants one at once: how many, `most` at most. */
+uint32_t wakes_at_once(struct scenario *s, uint32_t most);
 /* At once: nothing happens on the way. */
 void clock_jumps(struct scenario *s, int64_t by_ms);
 int64_t scenario_now_ms(const struct scenario *s);
@@ -244,6 +249,7 @@ struct scenario_counts {
     uint32_t shapes_woken;
     uint32_t waiters_visited;
     uint32_t admitted;
+    uint64_t most_selector_cost; /* of one step */
 };
 
 /* Since the last call. */

@@ -45,6 +45,17 @@ void at(struct scenario *s, int64_t ms)
     tick(s);
 }
 
+uint32_t wakes_at_once(struct scenario *s, uint32_t most)
+{
+    uint32_t count = 0;
+    scenario_start(s);
+    while (count < most && s->wake_ms <= s->now_ms) {
+        tick(s);
+        count++;
+    }
+    return count;
+}
+
 void clock_jumps(struct scenario *s, int64_t by_ms)
 {
     scenario_start(s);
@@ -71,6 +82,13 @@ uint32_t scenarios_cut_at(void)
     return cut_at;
 }
 
+static uint64_t selector_cost;
+
+void scenarios_try_selectors(uint64_t cost_per_step)
+{
+    selector_cost = cost_per_step;
+}
+
 static int64_t pace_ms;
 
 void scenarios_are_paced(int64_t interval_ms)
@@ -83,6 +101,7 @@ static void begin_core(struct scenario *s)
     struct core_options options = {.gives_advice = true,
                                    .is_plain = are_plain || getenv("SCENARIOS_ARE_PLAIN") != NULL,
                                    .admissions_per_step = cut_at,
+                                   .selector_cost_per_step = selector_cost,
                                    .admission_interval_ms = pace_ms};
     s->core = core_new(&options);
     s->queue_first = NULL;

@@ -34,6 +34,11 @@ struct cel_device {
  * `scratch` holds what is made on the way; the caller resets it. */
 NODISCARD struct rc cel_matches(const struct cel_program *program, const struct cel_device *device,
                                 struct arena *scratch, bool *ret_matches, struct err *err);
+/* What the evaluation cost is added to `*cost`, whatever came of it: units of CEL_COST_MAX, or a
+ * tenth of the elements that were compared or copied where that is more. The same everywhere. */
+NODISCARD struct rc cel_matches_at_cost(const struct cel_program *program,
+                                        const struct cel_device *device, struct arena *scratch,
+                                        uint64_t *cost, bool *ret_matches, struct err *err);
 
 /* -- rules of a CRD (x-kubernetes-validations) --------------------------------------------------
  *

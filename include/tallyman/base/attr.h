@@ -7,5 +7,6 @@
 #define RETURNS_NONNULL   __attribute__((returns_nonnull))
 #define CLEANUP(fn)       __attribute__((cleanup(fn)))
 #define UNUSED            __attribute__((unused))
+#define NOINLINE          __attribute__((noinline))
 
 #define ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))

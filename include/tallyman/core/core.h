@@ -176,6 +176,11 @@ struct core_options {
      * wants at once: a large release doesn't hold up what comes in meanwhile. If that next step is
      * a tick, the decisions are those of one pass. 0: no limit. */
     uint32_t admissions_per_step;
+    /* Device selectors are tried on devices until that has cost so much since the last tick: units
+     * of CEL_COST_MAX, SELECTOR_BASE_COST for each trial on top. Who needs more is judged when it
+     * has been done, by the steps that follow at once; everybody else is judged meanwhile. 0: no
+     * limit, and everybody is judged in his turn. */
+    uint64_t selector_cost_per_step;
     /* Between two writes of one Admission, where the second tells no other state. 0: none. */
     int64_t admission_interval_ms;
 };
@@ -285,6 +290,7 @@ struct core_cost {
     uint32_t queues_ranked; /* queues and cohorts that were compared */
     uint32_t shapes_woken;
     uint32_t waiters_visited; /* asked whether room on a node is enough for them */
+    uint64_t selector_cost;   /* of trying device selectors, counted as selector_cost_per_step */
 };
 
 struct core_cost core_last_cost(const struct core *core);
