@@ -29,33 +29,12 @@ void admission_ask(struct core *core, struct gang *gang)
     gang->admission_effect_id = effect->id;
 }
 
-/* Its queue is so long that its place isn't told exactly. */
-static bool is_far_back(const struct gang *gang)
-{
-    struct queue_state *queue = gang->queue;
-    if (queue->pending_count <= POSITION_EXACT_MAX) {
-        return false;
-    }
-    if (queue->last_exact == NULL) {
-        queue->last_exact = RB_MIN(gang_tree, &queue->pending);
-        for (int i = 1; i < POSITION_EXACT_MAX; i++) {
-            queue->last_exact = RB_NEXT(gang_tree, &queue->pending, queue->last_exact);
-        }
-    }
-    return gang_compare_order(gang, queue->last_exact) > 0;
-}
-
 int64_t gang_position(const struct gang *gang)
 {
-    if (!gang->is_in_queue || is_far_back(gang)) {
-        return gang->is_in_queue ? POSITION_EXACT_MAX + 1 : 0;
+    if (!gang->is_in_queue) {
+        return 0;
     }
-    int64_t position = 1;
-    struct gang *other = (struct gang *)(uintptr_t)gang;
-    while ((other = RB_PREV(gang_tree, NULL, other)) != NULL) {
-        position++;
-    }
-    return position;
+    return (int64_t)gang_line_ahead(&gang->queue->pending, gang, POSITION_EXACT_MAX) + 1;
 }
 
 /* -- the object ------------------------------------------------------------------------------- */

@@ -69,7 +69,8 @@ void behind_look(struct core *core)
     for (uint32_t i = 0; core->unasked != NULL && i < TELL_GANGS_PER_STEP; i++) {
         struct shape *shape = core->unasked;
         behind_forget(core, shape);
-        if (!RB_EMPTY(&shape->gangs) && !shape->is_ready && behind_is_blocked(shape->first)) {
+        if (!gang_line_is_empty(&shape->gangs) && !shape->is_ready &&
+            behind_is_blocked(shape->first)) {
             look(core, shape);
         }
     }

@@ -14,7 +14,7 @@ static struct gang *first_blocked(struct core *core, struct queue_state *queue)
 {
     struct gang *gang;
     uint32_t passed = 0;
-    RB_FOREACH (gang, gang_tree, &queue->pending) {
+    GANG_LINE_FOREACH (gang, &queue->pending) {
         enum reason reason = gang->shape->verdict.reason;
         if (reason == REASON_NONE) {
             return NULL; /* it is about to be judged for the first time */
@@ -35,9 +35,9 @@ static struct gang *first_blocked(struct core *core, struct queue_state *queue)
 static bool hides_an_older(struct gang *first)
 {
     uint32_t seen = 0;
-    struct gang *gang = RB_NEXT(gang_tree, &first->queue->pending, first);
+    struct gang *gang = gang_line_next(&first->queue->pending, first);
     while (gang != NULL && gang->order_ms >= first->order_ms && ++seen < BOOKING_PASSED_OVER_MAX) {
-        gang = RB_NEXT(gang_tree, &first->queue->pending, gang);
+        gang = gang_line_next(&first->queue->pending, gang);
     }
     return gang != NULL && gang->order_ms < first->order_ms;
 }

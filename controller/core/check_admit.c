@@ -81,16 +81,16 @@ void checks_finish_ready(struct core *core)
         return;
     }
     core->has_passed_check = false;
-    struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
+    struct gang *gang = gang_line_first(&core->holders);
     while (gang != NULL) {
-        struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
+        struct gang *next = gang_line_next(&core->holders, gang);
         bool is_passed =
             gang->room->check != NULL && gang->room->check->is_passed && !gang_is_busy(gang);
         if (is_passed && !selectors_are_known(core, gang->shape)) {
             selectors_miss_check(core);
         } else if (is_passed) {
             finish(core, gang);
-            next = RB_MIN(gang_holder_tree, &core->holders);
+            next = gang_line_first(&core->holders);
         }
         gang = next;
     }

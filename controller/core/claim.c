@@ -161,8 +161,8 @@ static void claim_settle_pods(struct core *core, const struct resource_claim *ob
 void claims_start(struct core *core)
 {
     struct gang *next;
-    for (struct gang *gang = RB_MIN(gang_holder_tree, &core->holders); gang != NULL; gang = next) {
-        next = RB_NEXT(gang_holder_tree, &core->holders, gang);
+    for (struct gang *gang = gang_line_first(&core->holders); gang != NULL; gang = next) {
+        next = gang_line_next(&core->holders, gang);
         for (uint32_t i = 0; i < gang->reservation->claim_count; i++) {
             const struct claim_state *claim =
                 table_find(&core->claims, gang->reservation->claims[i].key);

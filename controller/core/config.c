@@ -114,7 +114,7 @@ static void tell_shapes(struct core *core, enum object_kind kind, const struct o
 static bool are_promises_stale(struct core *core)
 {
     struct gang *gang;
-    RB_FOREACH (gang, gang_unbound_tree, &core->unbound) {
+    GANG_LINE_FOREACH (gang, &core->unbound) {
         if (gang->shape != NULL && !gang->shape->is_resolved) {
             return true;
         }

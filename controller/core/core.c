@@ -40,9 +40,8 @@ struct core *core_new(const struct core_options *options)
     RB_INIT(&core->node_order);
     RB_INIT(&core->device_order);
     RB_INIT(&core->ailing_devices);
-    RB_INIT(&core->timers);
-    RB_INIT(&core->unbound);
-    RB_INIT(&core->holders);
+    core->timers.order = LINE_BY_TIMER;
+    core->unbound.order = core->holders.order = LINE_BY_ADMISSION;
     RB_INIT(&core->ready);
     arena_init(&core->scratch);
     bookings_init(core);
@@ -302,8 +301,7 @@ static void remember_effects(struct core *core)
 static void fire_timers(struct core *core)
 {
     struct gang *gang;
-    while ((gang = RB_MIN(gang_timer_tree, &core->timers)) != NULL &&
-           gang->timer_ms <= core->now_ms) {
+    while ((gang = gang_line_first(&core->timers)) != NULL && gang->timer_ms <= core->now_ms) {
         gang_set_timer(core, gang, 0);
         gang_review(core, gang);
     }
@@ -325,8 +323,7 @@ static int64_t earlier(int64_t wake_ms, int64_t due_ms)
 static int64_t next_wake_ms(const struct core *core)
 {
     int64_t wake_ms = queue_next_due_ms(core);
-    const struct gang *gang =
-        RB_MIN(gang_timer_tree, (struct gang_timer_tree *)(uintptr_t)&core->timers);
+    const struct gang *gang = gang_line_first(&core->timers);
     wake_ms = earlier(wake_ms, gang == NULL ? 0 : gang->timer_ms);
     wake_ms = earlier(wake_ms, core->next_node_check_ms);
     wake_ms = earlier(wake_ms, core->next_harm_ms);

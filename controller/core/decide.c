@@ -58,7 +58,7 @@ static void strict_block(struct core *core, struct queue_state *queue, struct ga
 static void strict_go_on(struct core *core, struct queue_state *queue)
 {
     struct gang *gang;
-    RB_FOREACH (gang, gang_tree, &queue->pending) {
+    GANG_LINE_FOREACH (gang, &queue->pending) {
         if (gang->shape->is_aside) {
             strict_block(core, queue, gang);
             return;

@@ -231,7 +231,7 @@ static void number_queue(const struct core *core, struct decided_list *list)
     RB_FOREACH (queue, queue_tree, (struct queue_tree *)(uintptr_t)&core->queue_order) {
         int64_t position = 0;
         struct gang *gang;
-        RB_FOREACH (gang, gang_tree, &queue->pending) {
+        GANG_LINE_FOREACH (gang, &queue->pending) {
             position++;
             list->items[gang->decision_index].position = position;
         }

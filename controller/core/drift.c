@@ -357,7 +357,7 @@ void drift_claim(struct core *core, const struct claim_state *claim)
 void drift_start(struct core *core)
 {
     struct gang *gang;
-    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+    GANG_LINE_FOREACH (gang, &core->holders) {
         gang->has_told_drift = gang->is_admission_seen; /* before the restart, as a rule */
         drift_gang(core, gang);
         for (uint32_t i = 0; i < gang->reservation->claim_count; i++) {

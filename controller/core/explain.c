@@ -212,7 +212,7 @@ static void add_blockers(const struct core *core, const struct gang *gang,
     struct explanation_blocker_list *list = &explanation->in_the_way;
     list->items = ARENA_ARRAY(arena, struct explanation_blocker, BLOCKERS_MAX);
     struct gang *other;
-    RB_FOREACH (other, gang_holder_tree, (struct gang_holder_tree *)(uintptr_t)&core->holders) {
+    GANG_LINE_FOREACH (other, &core->holders) {
         bool is_out_of_reach = !is_in_reach(gang, other, verdict->reason);
         int64_t amount =
             i128_clamp(reservation_amount(other->reservation, STR_NONE, verdict->resource));
@@ -245,8 +245,8 @@ static void add_ahead(const struct gang *gang, struct explanation *explanation, 
     }
     int64_t pods = 0;
     int64_t devices = 0;
-    struct gang *other = (struct gang *)(uintptr_t)gang;
-    while ((other = RB_PREV(gang_tree, NULL, other)) != NULL) {
+    const struct gang *other = gang_line_first(&gang->queue->pending);
+    for (; other != gang; other = gang_line_next(&gang->queue->pending, other)) {
         pods = sat_add(pods, other->size.pods);
         devices = sat_add(devices, shape_devices(other->shape));
     }

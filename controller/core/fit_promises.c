@@ -187,7 +187,7 @@ static void add_promises(struct core *core, struct promise_list *list, const str
 static void list_promises(struct core *core, struct promise_list *list)
 {
     struct gang *gang;
-    RB_FOREACH (gang, gang_unbound_tree, &core->unbound) {
+    GANG_LINE_FOREACH (gang, &core->unbound) {
         add_promises(core, list, gang);
     }
 }

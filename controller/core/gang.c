@@ -16,7 +16,6 @@
 #include "behind.h"
 #include "check.h"
 #include "fit_plan.h"
-#include "gang_line.h"
 #include "gang_walk.h"
 #include "pace.h"
 #include "stopping.h"
@@ -152,8 +151,7 @@ void gang_enqueue(struct core *core, struct gang *gang)
     gang->is_in_queue = true;
     queue_put_gang(gang->queue, gang);
     gang->queue->is_pending_dirty = true;
-    gang->queue->last_exact = NULL;
-    bool was_empty = RB_EMPTY(&gang->shape->gangs);
+    bool was_empty = gang_line_is_empty(&gang->shape->gangs);
     struct shape *shape = gang->shape;
     bool was_ready = shape->is_ready;
     bool was_in_line = shape->is_in_line;
@@ -191,7 +189,6 @@ void gang_dequeue(struct core *core, struct gang *gang)
     booking_forget(core, gang);
     queue_take_gang(queue, gang);
     queue->is_pending_dirty = true;
-    queue->last_exact = NULL;
     bool was_ready = shape->is_ready;
     bool was_in_line = shape->is_in_line;
     ready_remove(core, shape);
@@ -209,8 +206,8 @@ void gang_dequeue(struct core *core, struct gang *gang)
     /* A head that was woken blocks nobody, and nobody behind it is awake but its likes. */
     if (queue->blocker == gang || (was_ready && queue_is_strict(queue))) {
         queue->blocker = NULL;
-        if (!RB_EMPTY(&queue->pending)) {
-            wake_shape(core, RB_MIN(gang_tree, &queue->pending)->shape);
+        if (!gang_line_is_empty(&queue->pending)) {
+            wake_shape(core, gang_line_first(&queue->pending)->shape);
         }
     }
     queue_touch(core, queue);
@@ -228,12 +225,12 @@ void gang_set_timer(struct core *core, struct gang *gang, int64_t at_ms)
         return;
     }
     if (gang->is_timer_set) {
-        RB_REMOVE(gang_timer_tree, &core->timers, gang);
+        gang_line_take(&core->timers, gang);
         gang->is_timer_set = false;
     }
     gang->timer_ms = at_ms;
     if (at_ms != 0) {
-        RB_INSERT(gang_timer_tree, &core->timers, gang);
+        (void)gang_line_put(&core->timers, gang);
         gang->is_timer_set = true;
     }
 }
@@ -352,9 +349,9 @@ void gang_mark_unbound(struct core *core, struct gang *gang)
     assert(!gang->is_in_queue);
     gang->is_in_unbound = is_unbound;
     if (is_unbound) {
-        RB_INSERT(gang_unbound_tree, &core->unbound, gang);
+        (void)gang_line_put(&core->unbound, gang);
     } else {
-        RB_REMOVE(gang_unbound_tree, &core->unbound, gang);
+        gang_line_take(&core->unbound, gang);
     }
 }
 
@@ -418,9 +415,6 @@ void gang_free(struct core *core, struct gang *gang)
     stopping_end(core, gang);
     ledger_release(core, gang);
     gang_confine(gang, NULL);
-    if (gang->is_in_unbound) {
-        RB_REMOVE(gang_unbound_tree, &core->unbound, gang);
-    }
     gang_set_timer(core, gang, 0);
     pace_forget(core, gang);
     table_remove(&core->gangs, gang);

@@ -319,7 +319,7 @@ static void take_up(struct core *core, struct queue_state *queue, int64_t half_l
         queue->history->restored_ms = queue->history->as_of_ms;
     }
     struct gang *gang;
-    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+    GANG_LINE_FOREACH (gang, &core->holders) {
         if (gang->reservation->queue == queue) {
             take_up_gang(core, queue->history, gang);
         }

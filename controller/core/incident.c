@@ -457,9 +457,9 @@ void incidents_tick(struct core *core)
         return;
     }
     core->has_new_harm = false;
-    struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
+    struct gang *gang = gang_line_first(&core->holders);
     while (gang != NULL) {
-        struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
+        struct gang *next = gang_line_next(&core->holders, gang);
         gang_review(core, gang);
         gang = next;
     }

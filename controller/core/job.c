@@ -293,7 +293,7 @@ static void read_job(struct core *core, struct gang *gang, const struct job *job
     read_version(core, gang, job);
     read_status(gang, job);
     gang->created_ms = job->meta.creation_timestamp.is_set ? job->meta.creation_timestamp.ms : 0;
-    if (gang->order_ms < gang->created_ms) {
+    if (gang->order_ms < gang->created_ms && !gang->is_in_queue) {
         gang->order_ms = gang->created_ms;
     }
     gang->is_suspended = opt_is_true(job->spec.suspend);

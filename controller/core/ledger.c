@@ -239,7 +239,7 @@ void ledger_reserve(struct core *core, struct gang *gang, const struct reserve_r
     reservation->claim_count = request->claim_count;
     reservation->turn = turn_of(core, request);
     gang->reservation = reservation;
-    RB_INSERT(gang_holder_tree, &core->holders, gang);
+    (void)gang_line_put(&core->holders, gang);
     request->queue->admitted_count++;
     bookings_move(core);
     for (uint32_t i = 0; i < request->set_count; i++) {
@@ -303,7 +303,7 @@ void ledger_release(struct core *core, struct gang *gang)
     }
     sets_release(core, gang);
     reservation->queue->admitted_count--;
-    RB_REMOVE(gang_holder_tree, &core->holders, gang);
+    gang_line_take(&core->holders, gang);
     preempt_forget_holder(core, gang);
     struct queue_state *queue = reservation->queue;
     mem_free(reservation->claims);
@@ -350,7 +350,7 @@ static void charges_rename(struct core *core, const struct gang *gang, struct ch
 void ledger_rename(struct core *core)
 {
     struct gang *gang;
-    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+    GANG_LINE_FOREACH (gang, &core->holders) {
         struct reservation *reservation = gang->reservation;
         for (uint32_t s = 0; s < reservation->set_count; s++) {
             struct reserved_set *set = &reservation->sets[s];

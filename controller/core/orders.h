@@ -13,11 +13,6 @@ int queue_compare_due(const struct queue_state *a, const struct queue_state *b);
 int node_compare_name(const struct node_state *a, const struct node_state *b);
 int device_compare_key(const struct device_state *a, const struct device_state *b);
 
-RB_PROTOTYPE(gang_tree, gang, in_queue, gang_compare_order)
-RB_PROTOTYPE(shape_gang_tree, gang, in_shape, gang_compare_order)
-RB_PROTOTYPE(gang_timer_tree, gang, by_timer, gang_compare_timer)
-RB_PROTOTYPE(gang_unbound_tree, gang, in_unbound, gang_compare_admitted)
-RB_PROTOTYPE(gang_holder_tree, gang, in_holders, gang_compare_admitted)
 RB_PROTOTYPE(shape_tree, shape, by_head, shape_compare_head)
 RB_PROTOTYPE(queue_tree, queue_state, by_name, queue_compare_name)
 RB_PROTOTYPE(ready_tree, queue_state, by_ready, queue_compare_name)

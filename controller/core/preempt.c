@@ -129,7 +129,7 @@ void preempt_forget_why(struct gang *gang)
 void preempt_let_go(struct core *core, const struct gang *gang, bool keeps_stopping)
 {
     struct gang *victim;
-    RB_FOREACH (victim, gang_holder_tree, &core->holders) {
+    GANG_LINE_FOREACH (victim, &core->holders) {
         if (stopping_is_for(victim, gang) &&
             !(keeps_stopping && victim->state == GANG_SUSPENDING)) {
             stopping_end(core, victim); /* what stops already goes on stopping */
@@ -373,7 +373,7 @@ static void reserve_again(struct core *core, struct gang *gang)
     struct evaluation evaluation;
     struct victims victims = {.count = 0};
     struct gang *victim;
-    RB_FOREACH (victim, gang_holder_tree, &core->holders) {
+    GANG_LINE_FOREACH (victim, &core->holders) {
         if (find_beneficiary(core, victim) == gang) {
             victims_append(core, &victims, victim);
         }
@@ -442,13 +442,13 @@ void preempt_settle(struct core *core)
         return;
     }
     core->has_unsettled = false;
-    struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
+    struct gang *gang = gang_line_first(&core->holders);
     while (gang != NULL) {
-        struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
+        struct gang *next = gang_line_next(&core->holders, gang);
         if (gang->is_unsettled && gang->state == GANG_RESERVED && gang->room->check == NULL) {
             release_reserved(core, gang, "PreemptionEnded");
             gang_review(core, gang);
-            next = RB_MIN(gang_holder_tree, &core->holders);
+            next = gang_line_first(&core->holders);
         }
         gang = next;
     }

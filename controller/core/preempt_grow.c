@@ -86,7 +86,8 @@ bool preempt_wake_for_growth(struct core *core)
         struct shape *shape = queue->has_grown ? core->preemptors : NULL;
         queue->has_grown = false;
         for (; shape != NULL; shape = shape->next_preemptor) {
-            if (!shape->is_ready && !RB_EMPTY(&shape->gangs) && may_take_from(core, shape, queue)) {
+            if (!shape->is_ready && !gang_line_is_empty(&shape->gangs) &&
+                may_take_from(core, shape, queue)) {
                 arena_reset(&core->scratch);
                 wake_shape(core, shape);
                 is_woken = true;

@@ -121,7 +121,7 @@ bool preempt_wake_for_relief(struct core *core)
         bool is_due = core->options.is_plain || shape->is_room_relieved || is_relieved(core, shape);
         shape->is_room_relieved = false;
         arena_reset(&core->scratch);
-        if (is_due && !shape->is_ready && !RB_EMPTY(&shape->gangs) &&
+        if (is_due && !shape->is_ready && !gang_line_is_empty(&shape->gangs) &&
             preempt_may_stop_somebody(core, shape)) {
             wake_shape(core, shape);
             is_woken = true;

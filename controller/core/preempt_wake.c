@@ -91,7 +91,7 @@ void preempt_find_last_holders(struct core *core)
         return;
     }
     struct gang *gang;
-    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+    GANG_LINE_FOREACH (gang, &core->holders) {
         if (gang->reservation->queue->is_last_holder_lost && may_be_stopped(gang)) {
             offer_last_holder(gang);
         }
@@ -200,7 +200,7 @@ static void wake_promised(struct core *core)
         const struct verdict *verdict = &shape->verdict;
         bool is_promised = verdict->reason == REASON_RESERVED_FOR_OTHER &&
                            (verdict->waits_for & WAIT_PROMISES) != 0;
-        if (is_promised && !shape->is_ready && !RB_EMPTY(&shape->gangs) &&
+        if (is_promised && !shape->is_ready && !gang_line_is_empty(&shape->gangs) &&
             preempt_is_allowed(shape->queue)) {
             preempt_find_last_holders(core);
             arena_reset(&core->scratch);
@@ -235,7 +235,8 @@ void preempt_wake(struct core *core)
         bool is_due = is_for_all || is_told(core, shape, has_freed_quota);
         shape->is_room_changed = false;
         arena_reset(&core->scratch);
-        if (is_due && !RB_EMPTY(&shape->gangs) && preempt_may_stop_somebody(core, shape)) {
+        if (is_due && !gang_line_is_empty(&shape->gangs) &&
+            preempt_may_stop_somebody(core, shape)) {
             wake_shape(core, shape); /* if a release woke it, it isn't put aside any more */
         }
     }

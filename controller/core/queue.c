@@ -27,7 +27,6 @@ struct queue_state *queue_get(struct core *core, struct str name)
     }
     queue = MEM_NEW(struct queue_state);
     queue->name = str_own(name);
-    RB_INIT(&queue->pending);
     RB_INIT(&queue->ready);
     quota_node_init(&queue->node, queue->name, queue);
     HASH_ADD_KEYPTR(hh, core->queues, queue->name.ptr, (unsigned)queue->name.len, queue);
@@ -51,8 +50,8 @@ static void queue_free(struct core *core, struct queue_state *queue)
 
 void queue_free_if_unused(struct core *core, struct queue_state *queue)
 {
-    bool is_unused = queue->object == NULL && queue->shapes == NULL && RB_EMPTY(&queue->pending) &&
-                     queue->admitted_count == 0;
+    bool is_unused = queue->object == NULL && queue->shapes == NULL &&
+                     gang_line_is_empty(&queue->pending) && queue->admitted_count == 0;
     if (is_unused) {
         queue_free(core, queue);
     }
@@ -142,9 +141,9 @@ void queue_check_finalizer(struct core *core, struct queue_state *queue)
  * give it back. */
 static void queue_review_gangs(struct core *core, struct queue_state *queue)
 {
-    struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
+    struct gang *gang = gang_line_first(&core->holders);
     while (gang != NULL) {
-        struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
+        struct gang *next = gang_line_next(&core->holders, gang);
         bool is_concerned = queue->object != NULL || gang->room->check != NULL;
         if (gang->reservation->queue == queue && is_concerned) {
             drift_gang(core, gang); /* it may list what it didn't */
@@ -193,7 +192,7 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
     flavors_touch(core);
     wake_queue(core, queue, WAIT_ANY);
     struct gang *gang;
-    RB_FOREACH (gang, gang_tree, &queue->pending) {
+    GANG_LINE_FOREACH (gang, &queue->pending) {
         gang_show(core, gang);
     }
     queue_review_gangs(core, queue);

@@ -182,7 +182,7 @@ void quota_wake_edited(struct core *core)
         mark_edited(&cohort->node);
     }
     struct gang *gang;
-    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+    GANG_LINE_FOREACH (gang, &core->holders) {
         bool is_reserved = gang->state == GANG_RESERVED && gang->room->check == NULL;
         if (is_reserved && is_account_edited(core, gang->shape)) {
             preempt_unsettle(core, gang);

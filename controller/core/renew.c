@@ -23,7 +23,7 @@ void core_renew_messages(struct core *core)
     struct core_cost cost = core->cost; /* of the step, which this isn't part of */
     whatif_begin(core);
     for (struct shape *shape = core->shapes; shape != NULL; shape = shape->hh.next) {
-        bool is_waiting = !RB_EMPTY(&shape->gangs) && !shape->is_ready;
+        bool is_waiting = !gang_line_is_empty(&shape->gangs) && !shape->is_ready;
         if (is_waiting && advice_is_possible(shape->verdict.reason)) {
             renew(core, shape);
         }

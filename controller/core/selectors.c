@@ -242,7 +242,7 @@ static bool are_heads_known(struct core *core, struct queue_state *queue)
 {
     bool are_known = true;
     uint32_t passed = 0;
-    struct gang *gang = RB_MIN(gang_tree, &queue->pending);
+    struct gang *gang = gang_line_first(&queue->pending);
     while (gang != NULL && gang->shape->verdict.reason != REASON_NONE &&
            passed < BOOKING_PASSED_OVER_MAX) {
         struct shape *shape = gang->shape;
@@ -251,7 +251,7 @@ static bool are_heads_known(struct core *core, struct queue_state *queue)
             break;
         }
         passed++;
-        gang = RB_NEXT(gang_tree, &queue->pending, gang);
+        gang = gang_line_next(&queue->pending, gang);
     }
     return are_known;
 }
@@ -266,7 +266,7 @@ bool selectors_beside_are_known(struct core *core)
     }
     bool are_known = true;
     struct gang *gang;
-    RB_FOREACH (gang, gang_unbound_tree, &core->unbound) {
+    GANG_LINE_FOREACH (gang, &core->unbound) {
         are_known = (gang->shape == NULL || are_own_known(core, gang->shape)) && are_known;
     }
     struct queue_state *queue;

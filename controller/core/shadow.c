@@ -62,7 +62,7 @@ static void set_ending(struct core *core, struct victims *ending, bool is_out)
         }
         return;
     }
-    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+    GANG_LINE_FOREACH (gang, &core->holders) {
         if (!gang->is_out && is_about_to_end(core, gang)) {
             ending->items = arena_grow(&core->scratch, ending->items, ending->count,
                                        &ending->capacity, sizeof(struct gang *));
@@ -179,11 +179,11 @@ static void list_entries(struct core *core, struct shadow *shadow, struct shadow
 {
     uint32_t room = guest_count + 1;
     struct gang *gang;
-    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+    GANG_LINE_FOREACH (gang, &core->holders) {
         room++;
     }
     shadow->entries = ARENA_ARRAY(&core->scratch, struct shadow_entry, room);
-    RB_FOREACH (gang, gang_holder_tree, &core->holders) {
+    GANG_LINE_FOREACH (gang, &core->holders) {
         if (!gang->is_out) {
             shadow->entries[shadow->count++] =
                 (struct shadow_entry){.end_ms = runtime_end_ms(core, gang), .gang = gang};

@@ -74,7 +74,6 @@ struct shape *shape_use(struct core *core, const struct shape_input *input)
         shape->topology_key = str_own(input->topology_key);
         shape->pod_group = str_own(input->pod_group);
         shape->is_topology_required = input->is_topology_required;
-        RB_INIT(&shape->gangs);
         shape->next_in_queue = input->queue->shapes;
         input->queue->shapes = shape;
         HASH_ADD_KEYPTR(hh, core->shapes, shape->key.ptr, (unsigned)shape->key.len, shape);

@@ -70,11 +70,6 @@ int device_compare_key(const struct device_state *a, const struct device_state *
     return str_compare(a->key, b->key);
 }
 
-RB_GENERATE(gang_tree, gang, in_queue, gang_compare_order)
-RB_GENERATE(shape_gang_tree, gang, in_shape, gang_compare_order)
-RB_GENERATE(gang_timer_tree, gang, by_timer, gang_compare_timer)
-RB_GENERATE(gang_unbound_tree, gang, in_unbound, gang_compare_admitted)
-RB_GENERATE(gang_holder_tree, gang, in_holders, gang_compare_admitted)
 RB_GENERATE(shape_tree, shape, by_head, shape_compare_head)
 RB_GENERATE(queue_tree, queue_state, by_name, queue_compare_name)
 RB_GENERATE(ready_tree, queue_state, by_ready, queue_compare_name)

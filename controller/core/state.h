@@ -5,6 +5,7 @@
  * lists order. */
 #pragma once
 
+#include "gang_line.h"
 #include "gang_parts.h"
 #include "keys.h"
 #include "ledger.h"
@@ -42,9 +43,7 @@ struct check;
 struct job_requests;
 struct request_state;
 
-RB_HEAD(gang_tree, gang);       /* a queue's, linked by in_queue */
-RB_HEAD(shape_gang_tree, gang); /* a shape's, linked by in_shape */
-RB_HEAD(shape_tree, shape);     /* a queue's that are to be judged */
+RB_HEAD(shape_tree, shape); /* a queue's that are to be judged */
 
 /* -- queues and quota ------------------------------------------------------------------------- */
 
@@ -57,10 +56,8 @@ struct queue_state {
     struct usage_history *history;  /* owned; NULL: no half-life */
     struct shape_tree ready;        /* shapes to be judged, by their first gang */
     RB_ENTRY(queue_state) by_ready; /* in core.ready while `ready` isn't empty */
-    struct gang_tree pending;       /* all that wait, in queue order */
-    struct gang *last_pending;      /* of these; NULL: nobody waits */
+    struct gang_line pending;       /* all that wait */
     uint32_t pending_count;
-    struct gang *last_exact;  /* of those in `pending` whose position is told; NULL: to be found */
     uint32_t admitted_count;  /* gangs with a reservation here */
     struct shape *shapes;     /* list by next_in_queue */
     struct quota_line *lines; /* owned; wait.h */
@@ -175,12 +172,12 @@ struct shape {
     struct str topology_key;   /* owned; the label of the level that is asked for, absent: none */
     bool is_topology_required; /* else it is preferred */
     struct gang_size size;     /* of all sets together */
-    struct shape_gang_tree gangs; /* that wait, in queue order */
-    struct gang *first, *last;    /* of these */
-    uint32_t users;               /* gangs of any state */
-    uint64_t judged_in;           /* the pass of its last evaluation */
-    enum reason told_reason;      /* what its gangs' Admissions say */
-    bool is_resolved;             /* what follows is up to date */
+    struct gang_line gangs;    /* that wait */
+    struct gang *first;        /* of these */
+    uint32_t users;            /* gangs of any state */
+    uint64_t judged_in;        /* the pass of its last evaluation */
+    enum reason told_reason;   /* what its gangs' Admissions say */
+    bool is_resolved;          /* what follows is up to date */
     struct verdict broken; /* reason != NONE: the template can't be judged (missing class, …) */
     bool is_ready;         /* in core.ready */
     bool is_in_line;       /* its waits stand in their lines */
@@ -238,24 +235,13 @@ struct gang_set {
 };
 
 struct gang {
-    /* What a place in a queue is sought by stands together: of many gangs that wait, each that is
-     * compared on the way isn't in the processor's cache. */
-    union { /* nobody waits and holds something at once */
-        RB_ENTRY(gang) in_shape;
-        RB_ENTRY(gang) in_holders;
-    };
     int64_t priority;
-    int64_t order_ms;   /* place in the queue: creation, or the last failed start */
-    uint64_t uid_start; /* the first bytes of uid, in its order */
-    union {
-        RB_ENTRY(gang) in_queue;
-        RB_ENTRY(gang) in_unbound;
-    };
+    int64_t order_ms;          /* place in the queue: creation, or the last failed start */
+    uint64_t uid_start;        /* the first bytes of uid, in its order */
     struct str uid;            /* owned, with the key behind it; in core.gangs */
     struct str key;            /* borrowed from uid; "namespace/name", in core.gangs_by_key */
     struct str namespace_name; /* borrowed from key */
     struct str name;           /* borrowed from key */
-    RB_ENTRY(gang) by_timer;
     struct queue_state *queue; /* the label's; NULL: it has none (any more) */
     struct shape *shape;       /* NULL while invalid */
     struct str priority_class; /* owned; what its priority comes from */
@@ -347,10 +333,6 @@ struct gang {
     uint32_t decision_index; /* scratch of core_decisions() */
 };
 
-RB_HEAD(gang_timer_tree, gang);
-RB_HEAD(gang_unbound_tree, gang);
-RB_HEAD(gang_holder_tree, gang); /* with a reservation, the earliest admitted first */
-
 /* An effect on its way, and who waits for its answer. */
 struct pending_effect {
     uint64_t id; /* the key */
@@ -422,15 +404,15 @@ struct core {
     /* How the sets of a gang are read from its object; see gang_input.h. */
     struct rc (*read_gang)(struct arena *arena, const struct job *job, struct gang_input *ret_input,
                            struct err *err);
-    struct table gangs;           /* of gang, by uid */
-    struct table gangs_by_key;    /* of gang, by key */
-    struct gang_walk *gang_walks; /* those that are on, the last begun first; gang_walk.h */
-    struct gang_timer_tree timers;
-    struct gang_holder_tree holders;
+    struct table gangs;                  /* of gang, by uid */
+    struct table gangs_by_key;           /* of gang, by key */
+    struct gang_walk *gang_walks;        /* those that are on, the last begun first; gang_walk.h */
+    struct gang_line timers;             /* those with one, the earliest first */
+    struct gang_line holders;            /* with a reservation, the earliest admitted first */
     struct gang_list reserved, stopping; /* of that state; with stops_for: stopping.h */
     struct kept_promises *kept_promises; /* owned; fit_promises.c; NULL: nothing yet */
     uint64_t promise_changes;            /* counts what may change them */
-    struct gang_unbound_tree unbound;    /* admitted, with pods that no node has yet */
+    struct gang_line unbound;            /* admitted, with pods that no node has yet */
     struct shape *shapes;
     struct ready_tree ready;  /* queues with shapes to be judged, by name */
     struct shape *preemptors; /* list by next_preemptor */

@@ -300,10 +300,10 @@ bool status_is_due(struct core *core, const struct status_pace *pace)
 static uint32_t refresh_positions(struct core *core, struct queue_state *queue)
 {
     uint32_t count = 0;
-    struct gang *gang = RB_MIN(gang_tree, &queue->pending);
+    struct gang *gang = gang_line_first(&queue->pending);
     for (; gang != NULL && count < POSITION_EXACT_MAX; count++) {
         gang_show(core, gang);
-        gang = RB_NEXT(gang_tree, NULL, gang);
+        gang = gang_line_next(&queue->pending, gang);
     }
     return count;
 }

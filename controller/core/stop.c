@@ -148,9 +148,9 @@ bool stop_drain(struct core *core, struct gang *gang)
 
 void stop_namespace_changed(struct core *core, struct str namespace_name)
 {
-    struct gang *gang = RB_MIN(gang_holder_tree, &core->holders);
+    struct gang *gang = gang_line_first(&core->holders);
     while (gang != NULL) {
-        struct gang *next = RB_NEXT(gang_holder_tree, &core->holders, gang);
+        struct gang *next = gang_line_next(&core->holders, gang);
         if (str_eq(gang->namespace_name, namespace_name)) {
             gang_review(core, gang);
         }

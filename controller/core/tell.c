@@ -52,7 +52,7 @@ static void go_on(struct core *core, struct telling *telling)
     while (all->budget > 0 && telling->next != NULL) {
         struct gang *gang = telling->next;
         all->budget--;
-        telling->next = RB_NEXT(shape_gang_tree, NULL, gang);
+        telling->next = gang_line_next(&telling->shape->gangs, gang);
         gang_show(core, gang);
         if (telling->next == NULL && telling->again) {
             telling->next = telling->shape->first;
@@ -83,7 +83,7 @@ void tell_gang_leaves(struct core *core, struct shape *shape, const struct gang 
 {
     struct telling *telling = shape->is_untold ? telling_of(core, shape) : NULL;
     if (telling != NULL && telling->next == gang) {
-        telling->next = RB_NEXT(shape_gang_tree, NULL, telling->next);
+        telling->next = gang_line_next(&shape->gangs, gang);
     }
 }
 

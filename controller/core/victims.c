@@ -183,11 +183,11 @@ static struct victims find_candidates(struct core *core, struct search *search)
     struct victims list = {.count = 0};
     struct gang *victim;
     if (search->gang->queue->node.parent != NULL) {
-        RB_FOREACH (victim, gang_holder_tree, &core->holders) {
+        GANG_LINE_FOREACH (victim, &core->holders) {
             victims_note_barred(core, search, victim);
         }
     }
-    RB_FOREACH (victim, gang_holder_tree, &core->holders) {
+    GANG_LINE_FOREACH (victim, &core->holders) {
         if (is_candidate(core, search, victim)) {
             victims_append(core, &list, victim);
         }

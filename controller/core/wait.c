@@ -66,7 +66,7 @@ void queue_lines_free(struct queue_state *queue)
 
 void waits_link(struct shape *shape)
 {
-    if (shape->is_in_line || shape->is_ready || RB_EMPTY(&shape->gangs)) {
+    if (shape->is_in_line || shape->is_ready || gang_line_is_empty(&shape->gangs)) {
         return;
     }
     shape->is_in_line = true;

@@ -8,7 +8,7 @@
 
 void ready_add(struct core *core, struct shape *shape)
 {
-    if (shape->is_ready || shape->is_aside || RB_EMPTY(&shape->gangs)) {
+    if (shape->is_ready || shape->is_aside || gang_line_is_empty(&shape->gangs)) {
         return;
     }
     waits_unlink(shape);
@@ -39,12 +39,12 @@ void ready_remove(struct core *core, struct shape *shape)
 void wake_shape(struct core *core, struct shape *shape)
 {
     shape->is_woken_by_cell = false;
-    if (shape->is_ready || shape->is_aside || RB_EMPTY(&shape->gangs)) {
+    if (shape->is_ready || shape->is_aside || gang_line_is_empty(&shape->gangs)) {
         return;
     }
     if (queue_is_strict(shape->queue)) {
         /* Only the first in line is ever looked at; the pass goes on from there. */
-        struct gang *head = RB_MIN(gang_tree, &shape->queue->pending);
+        struct gang *head = gang_line_first(&shape->queue->pending);
         if (shape != head->shape) {
             behind_ask(core, shape);
         }

@@ -6,7 +6,7 @@ import tree
 
 # Other versions lay a few things out differently.
 CLANG_FORMAT_MAJOR = 14
-BODY_WORDS = re.compile(r"\b(if|while|for|switch|HASH_ITER|RB_FOREACH|RB_FOREACH_SAFE|else|do)\b")
+BODY_WORDS = re.compile(r"\b(if|while|for|switch|GANG_LINE_FOREACH|HASH_ITER|RB_FOREACH|RB_FOREACH_SAFE|else|do)\b")
 WARNING = re.compile(r"^([^:]+:\d+):\d+: (?:error|warning): ")
 
 
