@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tallyman/base/limits.h"
 #include "tallyman/api/codec.h"
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/text.h"
@@ -224,7 +225,8 @@ struct cluster *cluster_new(const struct cluster_options *options)
     struct cluster *cluster = MEM_NEW(struct cluster);
     cluster->options = *options;
     cluster->now_ms = START_MS;
-    struct core_options core_options = {.admissions_per_step = options->admissions_per_step};
+    struct core_options core_options = {.admissions_per_step = options->admissions_per_step,
+                                        .selector_cost_per_step = SELECTOR_COST_PER_STEP};
     cluster->core = core_new(&core_options);
     arena_init(&cluster->objects);
     arena_init(&cluster->effects);
