@@ -82,6 +82,7 @@ static void profile_add_program(struct core *core, struct device_profile *profil
 
 static void profile_compile(struct core *core, struct device_profile *profile)
 {
+    selectors_doubt(core);
     profile_clear(profile);
     reaches_forget_profile(core, profile);
     const struct device_class *class = named_find(core, KIND_DEVICE_CLASS, profile->class_name);

@@ -21,6 +21,7 @@ struct selector_work {
     struct arena scratch;     /* of one trial */
     uint64_t beside_known_at; /* the changes at which all that isn't a shape's own was known */
     uint64_t beside_promises; /* and core.promise_changes then */
+    uint64_t all_known_at;    /* the changes at which everything of everybody was; 0: not now */
     bool is_missed;           /* somebody couldn't be judged in this step */
     bool may_have_unused;     /* profiles that nobody uses any more */
     bool has_missed_check;    /* one that has passed */
@@ -86,6 +87,11 @@ bool selectors_are_due(const struct core *core)
 void selectors_changed(struct core *core)
 {
     core->selector_work->changes++;
+}
+
+void selectors_doubt(struct core *core)
+{
+    core->selector_work->all_known_at = 0;
 }
 
 bool selectors_may_keep(const struct core *core)
@@ -256,11 +262,24 @@ static bool are_heads_known(struct core *core, struct queue_state *queue)
     return are_known;
 }
 
+static bool are_all_tried(struct core *core)
+{
+    struct device_profile *profile;
+    struct device_profile *next;
+    HASH_ITER (hh, core->profiles, profile, next) {
+        if (!profile_is_tried(core, profile)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool selectors_beside_are_known(struct core *core)
 {
     struct selector_work *work = core->selector_work;
     bool is_as_before =
-        work->beside_known_at == work->changes && work->beside_promises == core->promise_changes;
+        work->all_known_at == work->changes ||
+        (work->beside_known_at == work->changes && work->beside_promises == core->promise_changes);
     if (!is_bounded(core) || is_as_before) {
         return true;
     }
@@ -283,12 +302,18 @@ bool selectors_beside_are_known(struct core *core)
 
 bool selectors_are_known(struct core *core, struct shape *shape)
 {
+    struct selector_work *work = core->selector_work;
     if (!is_bounded(core)) {
         return true;
     }
+    shape_resolve(core, shape); /* which may bring new ones */
+    if (work->all_known_at == work->changes) {
+        return true; /* each admission of a pass would have everybody on the way looked at */
+    }
     bool are_known = are_own_known(core, shape);
     are_known = selectors_beside_are_known(core) && are_known; /* it is wanted anyhow */
-    core->selector_work->is_missed = core->selector_work->is_missed || !are_known;
+    work->all_known_at = are_known && are_all_tried(core) ? work->changes : 0;
+    work->is_missed = work->is_missed || !are_known;
     return are_known;
 }
 

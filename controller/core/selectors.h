@@ -43,6 +43,7 @@ void shape_settle(struct core *core, struct shape *shape);
 bool selectors_have_budget(const struct core *core);
 void selectors_spend(struct core *core, uint64_t cost);
 void selectors_changed(struct core *core); /* what some device is to them isn't known any more */
+void selectors_doubt(struct core *core);   /* there may be one that hasn't been tried */
 /* A question that is asked between steps leaves no trace: a journal doesn't have it. */
 bool selectors_may_keep(const struct core *core);
 uint64_t selectors_changes(const struct core *core); /* how often; never 0 */

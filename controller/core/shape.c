@@ -65,6 +65,7 @@ struct shape *shape_use(struct core *core, const struct shape_input *input)
     struct shape *shape = NULL;
     HASH_FIND(hh, core->shapes, key.ptr, (unsigned)key.len, shape);
     if (shape == NULL) {
+        selectors_doubt(core); /* it isn't resolved */
         shape = MEM_NEW(struct shape);
         shape->key = str_own(key);
         shape->queue = input->queue;
@@ -181,6 +182,7 @@ void shape_drop(struct core *core, struct shape *shape)
 
 void shape_unresolve(struct core *core, struct shape *shape)
 {
+    selectors_doubt(core);
     shape->is_resolved = false;
     room_index_unsort(core, shape);
     wake_shape(core, shape);
