@@ -1,6 +1,8 @@
 #include "limit_range.h"
 
 #define SHOWN_NAME_MAX_BYTES 128
+#define NANO_PER_MILLI       ((i128)1000000)
+#define NANO_PER_UNIT        ((i128)1000000000)
 
 /* One container or pod before one LimitRange. */
 struct check {
@@ -44,12 +46,30 @@ static struct str fact_of(const struct check *check, bool is_limit, struct str r
                         STR_ARG(amount_text(check, resource, amount->nano)));
 }
 
+/* As the API server compares them: in thousandths, or in whole units where one would be too large.
+ */
+static i128 unit_of(const struct exact_amount *request, const struct exact_amount *limit,
+                    i128 bound)
+{
+    i128 most = bound;
+    most = request != NULL && request->nano > most ? request->nano : most;
+    most = limit != NULL && limit->nano > most ? limit->nano : most;
+    return most > (i128)(INT64_MAX / 1000) * NANO_PER_UNIT ? NANO_PER_UNIT : NANO_PER_MILLI;
+}
+
+/* `amount` is more than `bound`, each rounded up to the unit. */
+static bool is_more(i128 amount, i128 bound, i128 unit)
+{
+    return (amount + unit - 1) / unit > (bound + unit - 1) / unit;
+}
+
 static void check_min(const struct check *check, const struct resource_amount *bound)
 {
     const struct exact_amount *request = exact_find(check->limited->requests, bound->name);
     const struct exact_amount *limit = exact_find(check->limited->limits, bound->name);
-    bool is_asked = request != NULL && request->nano >= bound->value.nano;
-    if (!is_asked || (limit != NULL && limit->nano < bound->value.nano)) {
+    i128 unit = unit_of(request, limit, bound->value.nano);
+    bool is_asked = request != NULL && !is_more(bound->value.nano, request->nano, unit);
+    if (!is_asked || (limit != NULL && is_more(bound->value.nano, limit->nano, unit))) {
         struct str rule = arena_format(
             check->counting->arena, "wants at least " STR_FMT " " STR_FMT,
             STR_ARG(amount_text(check, bound->name, bound->value.nano)), STR_ARG(bound->name));
@@ -61,8 +81,9 @@ static void check_max(const struct check *check, const struct resource_amount *b
 {
     const struct exact_amount *request = exact_find(check->limited->requests, bound->name);
     const struct exact_amount *limit = exact_find(check->limited->limits, bound->name);
-    bool is_limited = limit != NULL && limit->nano <= bound->value.nano;
-    if (!is_limited || (request != NULL && request->nano > bound->value.nano)) {
+    i128 unit = unit_of(request, limit, bound->value.nano);
+    bool is_limited = limit != NULL && !is_more(limit->nano, bound->value.nano, unit);
+    if (!is_limited || (request != NULL && is_more(request->nano, bound->value.nano, unit))) {
         struct str rule = arena_format(
             check->counting->arena, "allows at most " STR_FMT " " STR_FMT,
             STR_ARG(amount_text(check, bound->name, bound->value.nano)), STR_ARG(bound->name));

@@ -114,6 +114,21 @@ static void add_template_overhead(struct counting *counting, struct exact_list *
     exact_add_list(counting, sum, &overhead);
 }
 
+/* LimitRanger takes cpu and memory alone from the pod's own resources, and no overhead. */
+static struct exact_list limited_sum(struct counting *counting, const struct exact_list *sum,
+                                     const struct exact_list *pod_level)
+{
+    struct exact_list all = {.count = 0};
+    exact_add_list(counting, &all, sum);
+    for (uint32_t i = 0; i < pod_level->count; i++) {
+        const struct exact_amount *amount = &pod_level->items[i];
+        if (resource_is_cpu_or_memory(amount->resource)) {
+            exact_set(counting, &all, amount->resource, amount->nano);
+        }
+    }
+    return all;
+}
+
 struct rc pod_template_requests(struct arena *arena, const struct pod_spec *spec,
                                 const struct request_context *context,
                                 struct amount_list *ret_amounts, struct err *err)
@@ -140,10 +155,11 @@ struct rc pod_template_requests(struct arena *arena, const struct pod_spec *spec
     struct exact_list sum = containers_sum(&counting, spec, requests);
     struct exact_list limit_sum = containers_sum(&counting, spec, limits);
     struct exact_resources level = template_pod_level(&counting, spec, &sum, &limit_sum);
-    replace_by_pod_level(&counting, &sum, &level.requests);
-    replace_by_pod_level(&counting, &limit_sum, &level.limits);
-    const struct limited pod = {.is_pod = true, .requests = &sum, .limits = &limit_sum};
+    struct exact_list asked = limited_sum(&counting, &sum, &level.requests);
+    struct exact_list limited = limited_sum(&counting, &limit_sum, &level.limits);
+    const struct limited pod = {.is_pod = true, .requests = &asked, .limits = &limited};
     limits_check(&counting, context, &pod);
+    replace_by_pod_level(&counting, &sum, &level.requests);
     add_template_overhead(&counting, &sum, spec, context->runtime_class);
     return counting_finish(&counting, &sum, ret_amounts);
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand"
+	"slices"
 	"sort"
 	"strings"
 
@@ -101,19 +102,27 @@ type templateCase struct {
 	RuntimeClass *nodev1.RuntimeClass `json:"runtimeClass,omitempty"`
 }
 
+func randomRatios(r *rand.Rand) v1.ResourceList {
+	if !oneIn(r, 4) {
+		return nil
+	}
+	return v1.ResourceList{pick(r, v1.ResourceCPU, v1.ResourceMemory): resource.MustParse(pick(r, "1", "1500m", "2", "16"))}
+}
+
 func randomLimitRange(r *rand.Rand, name string) *v1.LimitRange {
 	limits := &v1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for range 1 + r.Intn(2) {
 		limits.Spec.Limits = append(limits.Spec.Limits, v1.LimitRangeItem{
 			Type: pick(r, v1.LimitTypeContainer, v1.LimitTypeContainer, v1.LimitTypePod),
 			Max:  randomList(r, 2), Min: randomList(r, 2),
-			Default: randomList(r, 2), DefaultRequest: randomList(r, 2)})
+			Default: randomList(r, 2), DefaultRequest: randomList(r, 2),
+			MaxLimitRequestRatio: randomRatios(r)})
 	}
 	return limits
 }
 
 // What the API server makes of a pod of that template: decoding with defaults, LimitRanger,
-// RuntimeClass, PrepareForCreate.
+// RuntimeClass, PrepareForCreate; nil: LimitRanger refuses it then.
 func createdPod(c *templateCase) *v1.Pod {
 	scheme := legacyscheme.Scheme
 	pod := &v1.Pod{Spec: *c.Template.Spec.DeepCopy()}
@@ -134,9 +143,49 @@ func createdPod(c *templateCase) *v1.Pod {
 		}
 	}
 	podutil.DefaultPodLevelResources(internal)
+	for _, limits := range c.LimitRanges {
+		if limitranger.PodValidateLimitFunc(limits, internal) != nil {
+			return nil
+		}
+	}
 	created := &v1.Pod{}
 	check(scheme.Convert(internal, created, nil))
 	return created
+}
+
+// Amounts so large that quantities lose count of them, and LimitRanger with them.
+func isHuge(lists ...v1.ResourceList) bool {
+	for _, list := range lists {
+		for _, quantity := range list {
+			if quantity.CmpInt64(1e15) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *templateCase) isHuge() bool {
+	found := false
+	for _, limits := range c.LimitRanges {
+		for _, item := range limits.Spec.Limits {
+			found = found || isHuge(item.Max, item.Min, item.Default, item.DefaultRequest)
+		}
+	}
+	spec := &c.Template.Spec
+	for _, container := range append(slices.Clone(spec.Containers), spec.InitContainers...) {
+		found = found || isHuge(container.Resources.Requests, container.Resources.Limits)
+	}
+	return found || spec.Resources != nil && isHuge(spec.Resources.Requests, spec.Resources.Limits)
+}
+
+func (c *templateCase) dropBounds() {
+	for _, limits := range c.LimitRanges {
+		for i := range limits.Spec.Limits {
+			item := &limits.Spec.Limits[i]
+			item.Max, item.Min, item.MaxLimitRequestRatio = nil, nil, nil
+		}
+	}
 }
 
 func writeTemplates(w *writer) {
@@ -150,7 +199,15 @@ func writeTemplates(w *writer) {
 			c.RuntimeClass = &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "sandboxed"},
 				Handler: "h", Overhead: &nodev1.Overhead{PodFixed: randomList(r, 2)}}
 		}
-		requests := resourcehelper.PodRequests(createdPod(c), resourcehelper.PodResourcesOptions{})
+		if c.isHuge() {
+			c.dropBounds()
+		}
+		created := createdPod(c)
+		if created == nil {
+			w.add("template", c, "refused")
+			continue
+		}
+		requests := resourcehelper.PodRequests(created, resourcehelper.PodResourcesOptions{})
 		w.add("template", c, amountsAnswer(requests))
 	}
 }

@@ -130,6 +130,10 @@ static void answer_template(struct arena *arena, const void *value)
     struct err err;
     struct rc rc =
         pod_template_requests(arena, &asked->pod_template.spec, &context, &amounts, &err);
+    if (rc_failed(rc) && strstr(err.text, "would be refused") != NULL) {
+        puts("refused");
+        return;
+    }
     print_amounts(rc, &amounts, &err);
 }
 
