@@ -30,7 +30,8 @@ static uint64_t chain_of(const struct quota_node *node)
     return hash;
 }
 
-/* What a node shares out and how, whatever is used of it. */
+/* What a node shares out and how, whatever a queue uses of it. Of what is used of a cohort a queue
+ * that leaves takes its part along. */
 static uint64_t terms_of(const struct quota_node *node, const struct quota_cell *cell)
 {
     uint64_t hash = hash_number(chain_of(node), node->weight_milli);
@@ -38,6 +39,7 @@ static uint64_t terms_of(const struct quota_node *node, const struct quota_cell 
     hash = hash_number(hash, cell->nominal);
     hash = hash_number(hash, cell->borrowing_limit);
     hash = hash_number(hash, cell->lending_limit);
+    hash = hash_number(hash, node->is_cohort ? i128_clamp(cell->used) : 0);
     return hash_number(hash, i128_clamp(cell->subtree));
 }
 

@@ -1,6 +1,6 @@
 /* Gangs that are short of quota which others would have to give back, and for whom there wasn't
  * room even so: a node, its devices or a plugin that brings what was lacking has them looked at
- * again. */
+ * again. So does a queue that leaves the cohort with what it borrowed. */
 #include "support/check.h"
 #include "support/scenario.h"
 
@@ -104,6 +104,27 @@ static void plugin_that_offers_more(void **state)
     expect_state(s, "high", "Admitted");
 }
 
+/* What it borrowed is used in the cohort no more, though the cohort has as much quota as before. */
+static void queue_that_leaves_with_what_it_borrowed(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_queue(s, "q", "fit=Quota cpu=4 cohort=c within=LowerPriority");
+    given_queue(s, "borrower", "fit=Quota cpu=0 cohort=c");
+    given_job(s, "low", "q", "pods=3 cpu=1 priority=low");
+    given_job(s, "borrowed", "borrower", "pods=1 cpu=1");
+    scenario_start(s);
+    expect_state(s, "borrowed", "Admitted");
+    at(s, 1000);
+    given_job(s, "high", "q", "pods=4 cpu=1 priority=high created=1000");
+    expect_state(s, "high", "Pending CohortExhausted");
+    expect_state(s, "low", "Admitted");
+    given_queue(s, "borrower", "fit=Quota cpu=0");
+    expect_state(s, "high", "Admitted");
+    expect_state(s, "low", "Pending CohortExhausted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +132,7 @@ int main(void)
         scenario_test(node_that_comes_in_from_the_cold),
         scenario_test(slice_that_lists_one_more),
         scenario_test(plugin_that_offers_more),
+        scenario_test(queue_that_leaves_with_what_it_borrowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
