@@ -141,6 +141,51 @@ static struct rc write_record(struct source *source, struct json_writer *writer,
     return RC_SUCCESS;
 }
 
+static const struct resource_flavor *find_flavor(const struct source *source, struct str name)
+{
+    const struct resource_flavor *flavor = NULL;
+    for (uint32_t i = 0; i < source->live.objects.count; i++) {
+        const struct object *object = &source->live.objects.items[i];
+        if (object->kind == KIND_RESOURCE_FLAVOR && str_eq(object->value->name, name)) {
+            flavor = (const struct resource_flavor *)object->value;
+        }
+    }
+    return flavor;
+}
+
+/* As the admission writes it: pods that aren't there yet go to the flavor's nodes only. */
+static void select_nodes(struct arena *arena, const struct resource_flavor *flavor,
+                         struct string_map *selector)
+{
+    const struct string_map *labels = &flavor->spec.node_labels;
+    struct string_pair *pairs =
+        ARENA_ARRAY(arena, struct string_pair, selector->count + labels->count + 1);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < selector->count; i++) {
+        pairs[count++] = selector->items[i];
+    }
+    for (uint32_t i = 0; i < labels->count; i++) {
+        if (!str_is_set(string_map_find(selector, labels->items[i].key))) {
+            pairs[count++] = labels->items[i];
+        }
+    }
+    *selector = (struct string_map){pairs, count};
+}
+
+static void select_flavors(struct source *source, struct object *object, struct str flavors)
+{
+    struct job changed = *(const struct job *)object->value;
+    while (!str_is_empty(flavors)) {
+        size_t comma = str_find_char(flavors, ',');
+        const struct resource_flavor *flavor = find_flavor(source, str_take(flavors, comma));
+        flavors = str_skip(flavors, comma + 1);
+        if (flavor != NULL) {
+            select_nodes(&source->live.arena, flavor, &changed.spec.pod_template.spec.node_selector);
+        }
+    }
+    object_set_replace(object, &changed.meta);
+}
+
 static void set_record(struct source *source, struct object *object, struct str record)
 {
     struct arena *arena = &source->live.arena;
@@ -190,6 +235,7 @@ struct rc source_admit(struct source *source, const char *text, int64_t now_ms, 
         write_record(source, writer, job, queue, str_skip(whole, equals + 1), text, now_ms, err);
     if (!rc_failed(rc)) {
         set_record(source, object, json_writer_text(writer));
+        select_flavors(source, object, str_skip(whole, equals + 1));
     }
     json_writer_free(writer);
     return rc;

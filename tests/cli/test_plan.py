@@ -197,6 +197,25 @@ def test_admitted_makes_a_job_run_on_that_flavor(bench):
         assert answer.decisions() == {"quay/b": "Keep", "quay/a": "Wait", "yard/c": "Admit"}
 
 
+def test_admitted_pods_go_to_the_nodes_of_that_flavor(bench):
+    """They aren't there yet, and the template in the manifest doesn't select them."""
+    nodes = [node("left"), node("right")]
+    flavors = []
+    for each in nodes:
+        kind = each["metadata"]["name"]
+        each["metadata"].setdefault("labels", {})["kind"] = kind
+        flavors.append({"apiVersion": "tallyman.dev/v1beta1", "kind": "ResourceFlavor",
+                        "metadata": {"name": kind}, "spec": {"nodeLabels": {"kind": kind}}})
+    both = queue("crane")
+    both["spec"]["resourceGroups"][0]["flavors"] = [
+        {"name": name, "resources": [{"name": "cpu", "nominalQuota": "4"}]}
+        for name in ("left", "right")]
+    given = files(bench, [namespace("quay"), *nodes, *flavors, both,
+                          job("a", "crane", 4), job("b", "crane", 4)])
+    answer = bench.plan(*given, "--admitted", "a=right", "-o", "json").expect(0)
+    assert answer.decisions() == {"quay/a": "Keep", "quay/b": "Admit"}, answer.data
+
+
 def test_admitted_names_what_is_wrong(bench):
     given = files(bench)
     twice = files(bench, CLUSTER + [job("a", "crane", namespace="yard")])
