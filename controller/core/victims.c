@@ -322,7 +322,16 @@ static bool search_borrowing(struct core *core, struct search search,
         borrow->max_priority_threshold.value < search.threshold) {
         search.threshold = borrow->max_priority_threshold.value;
     }
-    return search_victims(core, search, candidates, victims, evaluation);
+    struct victims left = {.count = 0};
+    for (uint32_t i = 0; i < candidates->count; i++) {
+        victims_append(core, &left, candidates->items[i]);
+    }
+    while (search_victims(core, search, &left, victims, evaluation)) {
+        if (!victims_leave_out_reclaiming(core, &search, victims, evaluation->level, &left)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static uint32_t borrow_level(const struct search *search)

@@ -124,6 +124,39 @@ static void one_that_may_borrow_while_it_stops_others(void **state)
     expect_used(s, "mine", "cpu=4");
 }
 
+/* `owned` is within what its queue owns: it would take that back from the one that borrows, the
+ * other would start beside it, and so on in a circle. */
+static void one_that_borrows_stops_nobody_who_could_stop_it(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "mid", 5);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n1", "cpu=9");
+    given_json(s, KIND_QUEUE,
+               "{\"metadata\":{\"name\":\"mine\"},\"spec\":{\"cohort\":\"lab\","
+               "\"namespaceSelector\":{},\"preemption\":{\"reclaimWithinCohort\":\"Any\","
+               "\"borrowWithinCohort\":{\"policy\":\"LowerPriority\"}},\"resourceGroups\":[{"
+               "\"flavors\":[{\"name\":\"default\",\"resources\":[{\"name\":\"cpu\","
+               "\"nominalQuota\":\"0\"}]}]}]}}");
+    given_queue(s, "theirs", "cpu=1 cohort=lab reclaim=Any");
+    given_queue(s, "bank", "cpu=3 cohort=lab");
+    given_job(s, "owned", "theirs", "pods=1 cpu=1 priority=low created=0");
+    given_job(s, "lent", "theirs", "pods=2 cpu=1 priority=mid created=0");
+    scenario_start(s);
+    gang_starts(s, "owned", "n1");
+    gang_starts(s, "lent", "n1 n1");
+    at(s, 1000);
+    given_job(s, "four", "mine", "pods=4 cpu=1 priority=high created=1000");
+    expect_state(s, "four", "Pending CohortExhausted");
+    expect_state(s, "owned", "Running");
+    expect_state(s, "lent", "Running");
+    given_job(s, "three", "mine", "pods=3 cpu=1 priority=high created=1001");
+    expect_state(s, "three", "Reserved WaitingForVictims");
+    expect_state(s, "owned", "Running");
+    expect_state(s, "lent", "Suspending WaitingForTermination");
+}
+
 /* Each of two may be stopped when its minute is over: the gang looks again when the first of them
  * ends, whichever is listed first. */
 static void the_first_of_two_protections_that_ends(void **state)
@@ -205,6 +238,7 @@ int main(void)
         scenario_test(siblings_count_with_who_asks),
         scenario_test(a_branch_begins_to_borrow),
         scenario_test(one_that_may_borrow_while_it_stops_others),
+        scenario_test(one_that_borrows_stops_nobody_who_could_stop_it),
         scenario_test(the_first_of_two_protections_that_ends),
         scenario_test(account_that_was_struck_out_comes_free),
         scenario_test(only_what_is_lent_of_what_is_short),
