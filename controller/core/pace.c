@@ -188,9 +188,7 @@ static int64_t wait_ms(const struct core *core, enum pace_wait wait)
 
 static enum pace_wait wait_for(uint32_t owed)
 {
-    return owed < PACE_BRISK_MAX    ? PACE_WAITS_BRIEFLY
-           : owed < PACE_SECOND_MAX ? PACE_WAITS
-                                    : PACE_WAITS_LONG;
+    return owed < 2 ? PACE_WAITS_BRIEFLY : owed == 2 ? PACE_WAITS : PACE_WAITS_LONG;
 }
 
 void pace_forget(struct core *core, struct gang *gang)
@@ -264,8 +262,7 @@ void gang_show(struct core *core, struct gang *gang)
         gang->is_admission_dirty = true;
         return;
     }
-    bool is_told_now =
-        is_news(gang) && (gang->state == GANG_FINISHED || pace_allows_news(core, gang));
+    bool is_told_now = is_news(gang) && pace_allows_news(core, gang);
     if (gang->admission_wait != PACE_WAITS_NOT && !is_told_now) {
         return;
     }

@@ -6,11 +6,9 @@
  * Admission) is owed, and one write is paid for every PACE_PAID_MS:
  *
  *   - A new state is told at once, but whether it still stops or is queued already; so is what a
- *     restart has to know. From PACE_NEWS_MAX that are owed on, it waits as what is no news, but
- *     for the end, which is the last that there is.
+ *     restart has to know. From PACE_NEWS_MAX that are owed on, it waits as what is no news.
  *   - What else has changed waits the longer the more is owed: an interval
- *     (core_options.admission_interval_ms) below PACE_BRISK_MAX, PACE_SECOND_MS below
- *     PACE_SECOND_MAX, PACE_PAID_MS for more.
+ *     (core_options.admission_interval_ms) for one, PACE_SECOND_MS for two, PACE_PAID_MS for more.
  *     What is written then is what is true then; if that is what was said before, nothing is.
  *   - A gang that nobody has been told of yet and that is being stopped waits, too: a Job that its
  *     user started by hand is queued a moment later, and is told once.

@@ -107,9 +107,7 @@
 #define ADMISSION_RETRY_MS             20000 /* an Admission that the API server refused */
 #define ADMISSION_INTERVAL_MS          1500  /* between two writes of one, but for news: pace.h */
 #define PACE_PAID_MS                   20000 /* one write of an object is paid for in so long */
-#define PACE_BRISK_MAX                 4     /* while fewer are owed, an interval is enough */
-#define PACE_SECOND_MS                 5000  /* what is no news waits while a few more are owed */
-#define PACE_SECOND_MAX                6     /* and PACE_PAID_MS from so many on */
+#define PACE_SECOND_MS                 5000  /* what is no news waits while two are owed */
 #define PACE_EVENTS_MAX                10    /* while so many are owed, Events aren't told */
 #define PACE_NEWS_MAX                  12    /* nor news at once */
 #define PACES_LEFT_MAX                 1024  /* names of Jobs that are gone, with what they owe */

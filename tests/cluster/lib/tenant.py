@@ -22,9 +22,9 @@ REST_WRITES_MAX = 1            # of one object while it rests: three a minute
 WRITES_MAX = 8
 PLACE_S = 9.0                  # what comes so long after the last is its place, told every ten seconds at most
 UNDOING_MAX = 3                # more for each edit: it is undone, and the Admission and an Event say so
-# In any minute: where nobody edits the Job a handful (what is written 1.5 and 5 s apart) and three; whatever its
-# user does to it, twelve and three, besides one PATCH to the Job for each start (decision 040).
-MINUTE_MAX = 9
+# In any minute: where nobody edits the Job it is stopped and queued, and three writes more; whatever its
+# user does to it, a handful and three, besides one PATCH to the Job for each start (decision 040).
+MINUTE_MAX = 6
 EDITED_MINUTE_MAX = 15
 CPU_SHARE_MAX = 0.25           # while the attack goes on; this is a fiftieth of what a loop would use
 REST_CPU_SHARE_MAX = 0.05
