@@ -13,11 +13,6 @@
 
 void admission_ask(struct core *core, struct gang *gang)
 {
-    struct hash_orphan *orphan = ghost_find(core, gang->key);
-    if (orphan != NULL) {
-        ghost_make_way(core, gang, orphan);
-        return;
-    }
     struct effect *effect = effect_new(core, EFFECT_WRITE_ADMISSION);
     effect->id = ADMISSION_ID_BIT | ++core->next_admission_id;
     struct arena *arena = core->out->arena;
@@ -169,6 +164,13 @@ static uint64_t content_hash(const struct admission *admission)
     return hash;
 }
 
+static struct hash_orphan *orphan_find(const struct core *core, struct str key)
+{
+    struct hash_orphan *orphan = NULL;
+    HASH_FIND(hh, core->orphans, key.ptr, (unsigned)key.len, orphan);
+    return orphan;
+}
+
 static bool fill_terse(struct core *core, struct gang *gang, struct arena *arena,
                        struct admission_status *status)
 {
@@ -229,7 +231,7 @@ bool core_admission_content(struct core *core, struct str job_uid, struct arena 
     }
     /* Whatever is answered: asking again at once would be answered the same, for ever. */
     gang->is_admission_dirty = false;
-    if (gang->is_job_gone || gang->queue == NULL || ghost_find(core, gang->key) != NULL) {
+    if (gang->is_job_gone || gang->queue == NULL || orphan_find(core, gang->key) != NULL) {
         return false;
     }
     if (gang->run->write_effect_id != 0 && gang->write_purpose == PATCH_ADMIT) {
@@ -356,7 +358,7 @@ static void orphan_drop(struct core *core, struct hash_orphan *orphan)
 
 static void orphan_keep(struct core *core, struct str key, const struct admission *object)
 {
-    struct hash_orphan *orphan = ghost_find(core, key);
+    struct hash_orphan *orphan = orphan_find(core, key);
     if (orphan != NULL) {
         orphan_drop(core, orphan);
     }
@@ -378,7 +380,7 @@ void admission_apply(struct core *core, const struct admission *object)
     }
     orphan_keep(core, key, object);
     if (core->is_ready) {
-        ghost_check(core, ghost_find(core, key));
+        ghost_check(core, orphan_find(core, key));
     }
 }
 
@@ -393,7 +395,7 @@ void admissions_check(struct core *core)
 
 void admission_outlives(struct core *core, const struct gang *gang)
 {
-    if (!gang->is_admission_seen || ghost_find(core, gang->key) != NULL) {
+    if (!gang->is_admission_seen || orphan_find(core, gang->key) != NULL) {
         return;
     }
     struct owner_reference owner = {
@@ -407,7 +409,7 @@ void admission_outlives(struct core *core, const struct gang *gang)
 
 void admissions_meet_job(struct core *core, struct gang *gang)
 {
-    struct hash_orphan *orphan = ghost_find(core, gang->key);
+    struct hash_orphan *orphan = orphan_find(core, gang->key);
     if (orphan == NULL) {
         return;
     }
@@ -416,8 +418,9 @@ void admissions_meet_job(struct core *core, struct gang *gang)
         orphan_drop(core, orphan);
         return;
     }
-    if (core->is_ready && pace_allows_news(core, gang)) {
-        ghost_make_way(core, gang, orphan);
+    /* Of a Job of that name that is no more: never adopted. */
+    if (core->is_ready) {
+        admission_delete(core, gang->key, orphan->object->meta.uid);
     }
 }
 
@@ -432,7 +435,7 @@ static void forget_seen(struct gang *gang, const struct admission *object)
 void admission_deleted(struct core *core, const struct admission *object)
 {
     struct str key = key_join(&core->scratch, object->meta.namespace_name, object->meta.name);
-    struct hash_orphan *orphan = ghost_find(core, key);
+    struct hash_orphan *orphan = orphan_find(core, key);
     if (orphan != NULL && str_eq(orphan->object->meta.uid, object->meta.uid)) {
         orphan_drop(core, orphan);
     }
@@ -446,11 +449,10 @@ void admission_deleted(struct core *core, const struct admission *object)
     }
 }
 
-void admission_withdraw(struct core *core, struct gang *gang)
+void admission_withdraw(struct core *core, const struct gang *gang)
 {
     bool is_ours = !gang->is_job_gone || gang->is_admission_ownerless;
     if (gang->is_admission_seen && is_ours && core->out != NULL) {
-        pace_note_other(core, gang);
         admission_delete(core, gang->key, gang->admission_uid);
     }
 }

@@ -84,7 +84,6 @@ void core_free(struct core *core)
     flavors_free(core);
     named_free(core);
     admissions_free(core);
-    paces_free(core);
     default_queue_free(core);
     struct pending_effect *pending;
     struct pending_effect *next_pending;

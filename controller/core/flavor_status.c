@@ -1,7 +1,8 @@
 /* flavor_status.c - what a ResourceFlavor's status counts, and when it is written. */
 #include "ailment.h"
 #include "fit.h"
-#include "pace.h"
+
+#include "tallyman/base/limits.h"
 
 /* Taints that the flavor names, or that it has its gangs tolerate, keep nobody off. */
 static bool is_expected(const struct resource_flavor *flavor, const struct taint *taint)
@@ -88,18 +89,23 @@ void flavors_touch(struct core *core)
 
 void flavors_tick(struct core *core)
 {
+    core->next_flavor_status_ms = 0;
     struct flavor_state *flavor;
     struct flavor_state *next;
     HASH_ITER (hh, core->flavors, flavor, next) {
         if (!flavor->is_status_dirty || flavor->is_status_pending) {
             continue;
         }
-        if (!status_is_due(core, &flavor->status_pace)) {
+        if (core->now_ms < flavor->next_status_ms) {
+            bool is_first = core->next_flavor_status_ms == 0 ||
+                            flavor->next_status_ms < core->next_flavor_status_ms;
+            core->next_flavor_status_ms =
+                is_first ? flavor->next_status_ms : core->next_flavor_status_ms;
             continue;
         }
         flavor->is_status_dirty = false;
         flavor->is_status_pending = true;
-        pace_note_status(core, &flavor->status_pace);
+        flavor->next_status_ms = core->now_ms + STATUS_INTERVAL_MS;
         emit_status(core, KIND_RESOURCE_FLAVOR, flavor->name);
     }
 }

@@ -135,7 +135,6 @@ struct gang *gang_new(struct core *core, struct str uid, struct str namespace_na
     table_add(&core->gangs, gang);
     table_add(&core->gangs_by_key, gang);
     gang->is_in_keys = true;
-    pace_take_over(core, gang);
     requests_meet_gang(core, gang);
     return gang;
 }
@@ -213,12 +212,6 @@ void gang_dequeue(struct core *core, struct gang *gang)
     queue_touch(core, queue);
 }
 
-static bool has_memory(const struct gang *gang)
-{
-    const struct gang_memory *memory = &gang->trouble->memory;
-    return memory->requeue_count != 0 || memory->requeue_at_ms != 0 || memory->evictions != 0;
-}
-
 void gang_set_timer(struct core *core, struct gang *gang, int64_t at_ms)
 {
     if (gang->is_timer_set && gang->timer_ms == at_ms) {
@@ -245,9 +238,7 @@ void gang_remember(struct core *core, struct gang *gang)
     struct effect *effect = effect_new(core, EFFECT_PERSIST);
     effect->uid = arena_copy_str(core->out->arena, gang->uid);
     effect->memory = gang->trouble->memory;
-    if (has_memory(gang)) {
-        pace_hurry(core, gang);
-    }
+    pace_hurry(core, gang);
 }
 
 static int64_t requeue_delay_ms(const struct queue_state *queue, int64_t failures)
@@ -373,7 +364,6 @@ void gang_pod_changed(struct core *core, struct gang *gang, struct pod_state *po
 static void gang_drop_key(struct core *core, struct gang *gang)
 {
     if (gang->is_in_keys) {
-        pace_leave(core, gang);
         table_remove(&core->gangs_by_key, gang);
         gang->is_in_keys = false;
     }
@@ -391,7 +381,10 @@ void gang_job_gone(struct core *core, struct gang *gang)
 /* What was remembered of it is of no use any more. */
 static void gang_forget(struct core *core, struct gang *gang)
 {
-    if (has_memory(gang) && core->out != NULL) {
+    struct gang_memory memory = gang->trouble->memory;
+    bool is_remembered =
+        memory.requeue_count != 0 || memory.requeue_at_ms != 0 || memory.evictions != 0;
+    if (is_remembered && core->out != NULL) {
         gang_put_memory(gang, (struct gang_memory){.requeue_count = 0});
         gang_remember(core, gang);
     }

@@ -45,7 +45,6 @@ struct gang_run {
     uint64_t awaited_version;    /* the watch has to reach it first; 0: nothing awaited */
     int64_t conflict_until_ms;   /* a conflict waits so long for the watch to show why; 0: none */
     uint32_t conflict_waits;     /* of CONFLICT_STEP_MS, with this one */
-    uint32_t write_refusals;     /* one after the other, of a suspension */
     int64_t write_retry_ms;      /* a refused suspension isn't tried before; 0: no matter */
     struct str version_text;     /* owned; absent: gang.version in digits */
 };

@@ -6,7 +6,6 @@
  * deleted. After a restart the charge is made anew from what is left: the queue, the flavors and
  * the devices that the Admission names, and what the pods ask for. */
 #include "ghost.h"
-#include "pace.h"
 
 #include "tallyman/base/limits.h"
 
@@ -141,13 +140,6 @@ static bool revive(struct core *core, struct hash_orphan *orphan)
     return true;
 }
 
-struct hash_orphan *ghost_find(const struct core *core, struct str key)
-{
-    struct hash_orphan *orphan = NULL;
-    HASH_FIND(hh, core->orphans, key.ptr, (unsigned)key.len, orphan);
-    return orphan;
-}
-
 /* -- who goes -----------------------------------------------------------------------------------
  */
 
@@ -170,15 +162,6 @@ void ghost_check(struct core *core, struct hash_orphan *orphan)
     }
     if (namesake != NULL || is_ownerless) {
         admission_delete(core, orphan->key, object->meta.uid);
-    }
-}
-
-void ghost_make_way(struct core *core, struct gang *gang, struct hash_orphan *orphan)
-{
-    if (!orphan->is_going && !str_eq(orphan->object->spec.job_uid, gang->uid)) {
-        orphan->is_going = true;
-        pace_note_other(core, gang);
-        admission_delete(core, gang->key, orphan->object->meta.uid);
     }
 }
 

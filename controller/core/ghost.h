@@ -9,7 +9,6 @@ struct hash_orphan {
     UT_hash_handle hh;
     struct admission *object; /* owned clone */
     int64_t due_ms;           /* whoever should have collected it has had the time; 0: not known */
-    bool is_going;            /* a Job has its name, and it is being deleted for that */
 };
 
 /* An Admission without a Job of ours has been kept: it is looked at again in a while. */
@@ -17,8 +16,5 @@ void ghost_watch(struct core *core, struct hash_orphan *orphan);
 /* What nobody else will collect is deleted, unless pods of its Job still run. */
 void ghost_check(struct core *core, struct hash_orphan *orphan);
 void ghosts_tick(struct core *core);
-struct hash_orphan *ghost_find(const struct core *core, struct str key); /* NULL: there is none */
-/* It is of another Job of the gang's name, in the way of the gang's own: deleted, once. */
-void ghost_make_way(struct core *core, struct gang *gang, struct hash_orphan *orphan);
 /* admission.c: deletes that incarnation of it. */
 void admission_delete(struct core *core, struct str key, struct str uid);

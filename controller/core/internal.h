@@ -496,5 +496,5 @@ void admissions_retry(struct core *core);
 /* At the start: those of Jobs that are no more. */
 void admissions_check(struct core *core);
 /* The Job is no longer ours: so its Admission goes. */
-void admission_withdraw(struct core *core, struct gang *gang);
+void admission_withdraw(struct core *core, const struct gang *gang);
 void admissions_free(struct core *core);

@@ -1,7 +1,6 @@
 /* patch.c - the writes to a Job: one PATCH admits, one suspends, one puts back what was put in. */
 #include "avoid.h"
 #include "loose_part.h"
-#include "pace.h"
 #include "check.h"
 #include "topology.h"
 
@@ -50,7 +49,6 @@ static struct effect *patch_new(struct core *core, struct gang *gang,
                                    ? arena_copy_str(arena, gang->run->version_text)
                                    : arena_format(arena, "%llu", (unsigned long long)gang->version);
     effect->patch.purpose = purpose;
-    pace_note_other(core, gang);
     if (gang->is_label_due) {
         effect->patch.queue_label = arena_copy_str(arena, gang->queue->name);
     }
@@ -394,15 +392,6 @@ static const char *purpose_text(enum job_patch_purpose purpose)
     return "";
 }
 
-static int64_t refused_wait_ms(uint32_t refusals)
-{
-    int64_t wait_ms = WRITE_REFUSED_RETRY_MS;
-    for (uint32_t i = 1; i < refusals && wait_ms < PACE_PAID_MS; i++) {
-        wait_ms *= 2;
-    }
-    return wait_ms < PACE_PAID_MS ? wait_ms : PACE_PAID_MS;
-}
-
 static void write_refused(struct core *core, struct gang *gang, const struct effect_done *done)
 {
     struct str why = arena_format(&core->scratch, "the API server refused to %s the Job: " STR_FMT,
@@ -415,8 +404,7 @@ static void write_refused(struct core *core, struct gang *gang, const struct eff
         gang_remember(core, gang);
         return;
     }
-    GANG_PUT(gang, run, write_refusals, gang->run->write_refusals + 1);
-    GANG_PUT(gang, run, write_retry_ms, core->now_ms + refused_wait_ms(gang->run->write_refusals));
+    GANG_PUT(gang, run, write_retry_ms, core->now_ms + WRITE_REFUSED_RETRY_MS);
 }
 
 /* A 409 can be about something else than the Job (a quota's own conflict, a webhook's), and then
@@ -455,7 +443,6 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
         (void)str_to_i64(done->resource_version, &version);
         GANG_PUT(gang, run, awaited_version, (uint64_t)version);
         GANG_PUT(gang, run, write_retry_ms, 0);
-        GANG_PUT(gang, run, write_refusals, 0);
         if (gang->write_purpose == PATCH_SUSPEND) {
             gang->is_eviction_unwritten = false;
             gang->is_stop_unwritten = false;

@@ -9,7 +9,6 @@
 #include "gang_parts.h"
 #include "keys.h"
 #include "ledger.h"
-#include "pace_state.h"
 #include "quota_tree.h"
 #include "supply.h"
 #include "told.h"
@@ -65,12 +64,14 @@ struct queue_state {
     bool has_grown;           /* charged with more since the last pass; see preempt_grow.c */
     struct gang *blocker;     /* StrictFIFO: the head that blocks, while it does */
     bool is_last_holder_lost, has_bookings; /* its head may get one; see booking.c */
-    bool has_finalizer, is_finalizer_pending;
-    bool is_pending_dirty;                   /* positions have changed since the last refresh */
-    int64_t next_refresh_ms;                 /* positions; 0: none is due */
-    uint64_t status_hash;                    /* of what was last written or seen */
-    bool is_status_pending, is_status_dirty; /* a write is on its way; one is wanted */
-    struct status_pace status_pace;
+    bool has_finalizer;
+    bool is_finalizer_pending;
+    bool is_pending_dirty;   /* positions have changed since the last refresh */
+    int64_t next_refresh_ms; /* positions; 0: none is due */
+    uint64_t status_hash;    /* of what was last written or seen */
+    bool is_status_pending;  /* a write is on its way */
+    bool is_status_dirty;
+    int64_t next_status_ms;
     RB_ENTRY(queue_state) by_due; /* in core.due_queues while is_due_set */
     bool is_due_set;
     int64_t due_ms; /* the next refresh or status write */
@@ -85,8 +86,9 @@ struct flavor_state {
     UT_hash_handle hh;
     struct resource_flavor *object; /* owned clone; never NULL */
     uint64_t status_hash;
-    bool is_status_pending, is_status_dirty;
-    struct status_pace status_pace;
+    bool is_status_pending;
+    bool is_status_dirty;
+    int64_t next_status_ms;
 };
 
 struct cohort_state {
@@ -96,8 +98,8 @@ struct cohort_state {
     struct cohort *object; /* owned clone; NULL: it is there by its name alone */
     bool is_named;         /* scratch of cohorts_make_implicit() */
     uint64_t status_hash;
-    bool is_status_pending, is_status_dirty;
-    struct status_pace status_pace;
+    bool is_status_pending;
+    bool is_status_dirty;
 };
 
 /* -- small objects, by name ------------------------------------------------------------------- */
@@ -278,7 +280,7 @@ struct gang {
     struct str admission_uid; /* owned */
     uint64_t admission_hash;  /* of what was last written or seen; 0: none */
     uint64_t admission_effect_id;
-    int64_t pace_ms; /* since when so much is owed, or it waits in line; see pace.h */
+    int64_t admission_next_ms; /* what is no news isn't told earlier; see pace.h */
     struct gang *next_late, *previous_late;
     int64_t reason_since_ms;
     int64_t reason_began_ms;  /* the same, whatever states it has gone through since */
@@ -321,13 +323,11 @@ struct gang {
     bool is_admission_seen : 1;
     bool is_admission_ownerless : 1; /* nobody else will collect it */
     bool is_admission_dirty : 1;
-    bool is_admission_hurried : 1;     /* it says what a restart has to know */
-    enum pace_wait admission_wait : 2; /* the line that it stands in */
-    uint8_t writes_owed : 4;
-    bool was_running : 1;     /* its Admission said so at the start */
-    bool is_size_pruned : 1;  /* the size is of a field that the API server dropped */
-    bool has_told_pruned : 1; /* the Event about the missing gate */
-    bool has_told_drift : 1;  /* see drift.c */
+    bool is_admission_late : 1; /* in core.late_first */
+    bool was_running : 1;       /* its Admission said so at the start */
+    bool is_size_pruned : 1;    /* the size is of a field that the API server dropped */
+    bool has_told_pruned : 1;   /* the Event about the missing gate */
+    bool has_told_drift : 1;    /* see drift.c */
     uint32_t set_count;
     uint32_t past_count;
     uint32_t decision_index; /* scratch of core_decisions() */
@@ -373,14 +373,14 @@ struct core {
     struct table devices_by_key; /* of device_state */
     struct device_tree device_order;
     struct ailing_tree ailing_devices;
-    int64_t next_admission_retry_ms;   /* Admissions that were refused; 0: none */
-    struct pace_line late[PACE_LINES]; /* Admissions that wait for their time: pace.h */
-    struct pace_left *paces_left;      /* by "namespace/name", of Jobs that are gone */
-    int64_t next_ghost_check_ms;       /* Admissions of Jobs that are no more; 0: there are none */
-    int64_t next_node_check_ms;        /* a NotReady node reaches its limit; 0: none */
-    int64_t next_rest_end_ms;          /* a quarantine ends; 0: there is none */
-    struct device_state **devices;     /* by slot; NULL: free slot */
-    uint32_t device_slots, device_capacity;
+    int64_t next_admission_retry_ms;     /* Admissions that were refused; 0: none */
+    struct gang *late_first, *late_last; /* Admissions that wait for their time: pace.h */
+    int64_t next_ghost_check_ms;   /* Admissions of Jobs that are no more; 0: there are none */
+    int64_t next_node_check_ms;    /* a NotReady node reaches its limit; 0: none */
+    int64_t next_rest_end_ms;      /* a quarantine ends; 0: there is none */
+    struct device_state **devices; /* by slot; NULL: free slot */
+    uint32_t device_slots;
+    uint32_t device_capacity;
     uint32_t device_slot_hint;     /* no free slot below it */
     uint32_t doubtful_pools;       /* that list a card and its parts without counters */
     struct device_state **roaming; /* owned; those, by key; valid unless is_roaming_stale */
@@ -395,7 +395,7 @@ struct core {
     struct extended_name *extended; /* extended.h */
     struct taint_rule *taint_rules;
     /* incident.c: nodes, devices and pods for which a gang may have to stop */
-    int64_t next_status_ms;          /* of a flavor or cohort that is dirty; 0: none waits */
+    int64_t next_flavor_status_ms;   /* one that is dirty may be written then; 0: none waits */
     struct device_ailment *ailments; /* ailment.h */
     int64_t next_ailment_ms;         /* one of them is to be looked at; 0: none */
     uint32_t harmful_nodes, evicting_devices, ill_pods, evicted_pods;

@@ -1,7 +1,6 @@
 /* status.c - what a Queue and a ResourceFlavor say of themselves. */
 #include "check.h"
 #include "history.h"
-#include "pace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -286,16 +285,6 @@ void emit_status(struct core *core, enum object_kind kind, struct str name)
     effect->name = arena_copy_str(core->out->arena, name);
 }
 
-bool status_is_due(struct core *core, const struct status_pace *pace)
-{
-    if (core->now_ms >= pace->next_ms) {
-        return true;
-    }
-    bool is_first = core->next_status_ms == 0 || pace->next_ms < core->next_status_ms;
-    core->next_status_ms = is_first ? pace->next_ms : core->next_status_ms;
-    return false;
-}
-
 /* How many gangs were told. */
 static uint32_t refresh_positions(struct core *core, struct queue_state *queue)
 {
@@ -314,7 +303,7 @@ static int64_t queue_due_ms(const struct queue_state *queue)
     int64_t due_ms = INT64_MAX;
     bool is_writing = queue->is_status_pending; /* whatever is new goes out with the next one */
     if (queue->is_status_dirty && queue->object != NULL && !is_writing) {
-        due_ms = queue->status_pace.next_ms;
+        due_ms = queue->next_status_ms;
     }
     if (queue->is_pending_dirty && queue->next_refresh_ms < due_ms) {
         due_ms = queue->next_refresh_ms;
@@ -348,11 +337,11 @@ void queue_clear_due(struct core *core, struct queue_state *queue)
 static uint32_t queue_refresh(struct core *core, struct queue_state *queue)
 {
     uint32_t said = 1;
-    bool is_due = core->now_ms >= queue->status_pace.next_ms;
+    bool is_due = core->now_ms >= queue->next_status_ms;
     if (queue->object != NULL && queue->is_status_dirty && is_due && !queue->is_status_pending) {
         queue->is_status_dirty = false;
         queue->is_status_pending = true;
-        pace_note_status(core, &queue->status_pace);
+        queue->next_status_ms = core->now_ms + STATUS_INTERVAL_MS;
         emit_status(core, KIND_QUEUE, queue->name);
     }
     if (queue->is_pending_dirty && core->now_ms >= queue->next_refresh_ms) {
@@ -400,14 +389,11 @@ void queue_tick(struct core *core)
         return;
     }
     refresh_queues(core);
-    core->next_status_ms = 0;
     flavors_tick(core);
     struct cohort_state *cohort;
     struct cohort_state *next_cohort;
     HASH_ITER (hh, core->cohorts, cohort, next_cohort) {
-        if (cohort->is_status_dirty && !cohort->is_status_pending &&
-            status_is_due(core, &cohort->status_pace)) {
-            pace_note_status(core, &cohort->status_pace);
+        if (cohort->is_status_dirty && !cohort->is_status_pending) {
             cohort->is_status_dirty = false;
             cohort->is_status_pending = true;
             emit_status(core, KIND_COHORT, cohort->name);
@@ -424,6 +410,6 @@ int64_t queue_next_due_ms(const struct core *core)
         RB_MIN(queue_due_tree, (struct queue_due_tree *)(uintptr_t)&core->due_queues);
     int64_t due_ms = queue == NULL ? INT64_MAX : queue->due_ms;
     due_ms = due_ms > core->now_ms ? due_ms : core->now_ms + 1; /* this step had enough to say */
-    bool is_other_first = core->next_status_ms != 0 && core->next_status_ms < due_ms;
-    return is_other_first ? core->next_status_ms : due_ms;
+    bool is_flavor_first = core->next_flavor_status_ms != 0 && core->next_flavor_status_ms < due_ms;
+    return is_flavor_first ? core->next_flavor_status_ms : due_ms;
 }

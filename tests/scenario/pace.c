@@ -237,8 +237,8 @@ static void admission_that_is_deleted_all_the_time_comes_back_now_and_then(void 
             object_gone(s, KIND_ADMISSION, "second");
         }
     }
-    assert_in_range(writes(s), 2, 4);
-    at(s, 70000 + PACE_PAID_MS);
+    assert_in_range(writes(s), 10000 / ADMISSION_INTERVAL_MS, 10000 / ADMISSION_INTERVAL_MS + 2);
+    at(s, 72000);
     assert_true(scenario_has(s, KIND_ADMISSION, "second"));
 }
 

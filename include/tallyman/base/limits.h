@@ -104,14 +104,8 @@
 #define SUSPENDED_COUNT_MAX            1000000 /* in tallyman.dev/suspended; larger ones are not ours */
 #define CONFLICT_WAIT_MS               30000 /* for the watch to show what a 409 was about */
 #define CONFLICT_STEP_MS               5000  /* all that a clock that jumps can take of it */
-#define ADMISSION_RETRY_MS             20000 /* an Admission that the API server refused */
+#define ADMISSION_RETRY_MS             15000 /* an Admission that the API server refused */
 #define ADMISSION_INTERVAL_MS          1500  /* between two writes of one, but for news: pace.h */
-#define PACE_PAID_MS                   20000 /* one write of an object is paid for in so long */
-#define PACE_SECOND_MS                 5000  /* what is no news waits while two are owed */
-#define PACE_EVENTS_MAX                10    /* while so many are owed, Events aren't told */
-#define PACE_NEWS_MAX                  12    /* nor news at once */
-#define PACES_LEFT_MAX                 1024  /* names of Jobs that are gone, with what they owe */
-#define STATUS_WRITES_BRISK_MAX        12    /* of one object, STATUS_INTERVAL_MS apart */
 #define STATUS_BEHIND_MS               200   /* until an older status of that object is answered */
 #define STATUS_INTERVAL_MS             2000  /* between two status writes of one Queue */
 

@@ -136,8 +136,7 @@ class Gangs:
         self._wait(name, lambda: self.cluster.has_condition(self.namespace, name, "Complete"),
                    timeout_s, "complete")
 
-    def wait_used(self, queue, resource, amount, timeout_s=30, flavor="default"):
-        """A Queue that changes again and again writes its status every 20 s in the end (decision 040)."""
+    def wait_used(self, queue, resource, amount, timeout_s=15, flavor="default"):
         try:
             self.cluster.wait_for(lambda: self.used(queue, resource, flavor) == amount, timeout_s,
                                   f"{amount} {resource} of queue {queue} used")

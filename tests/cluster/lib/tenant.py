@@ -22,10 +22,6 @@ REST_WRITES_MAX = 1            # of one object while it rests: three a minute
 WRITES_MAX = 8
 PLACE_S = 9.0                  # what comes so long after the last is its place, told every ten seconds at most
 UNDOING_MAX = 3                # more for each edit: it is undone, and the Admission and an Event say so
-# In any minute: where nobody edits the Job it is stopped and queued, and three writes more; whatever its
-# user does to it, a handful and three, besides one PATCH to the Job for each start (decision 040).
-MINUTE_MAX = 6
-EDITED_MINUTE_MAX = 15
 CPU_SHARE_MAX = 0.25           # while the attack goes on; this is a fiftieth of what a loop would use
 REST_CPU_SHARE_MAX = 0.05
 TENANT_EXTRA = {
@@ -239,14 +235,12 @@ class Attack:
             found[name] = 1 + sum(at - before < PLACE_S for before, at in zip(times, times[1:]))
         return found
 
-    def _busiest_minute(self, are_edited):
-        """(most writes of one Job that nobody edits in any 60 seconds, its name); or of one that is edited,
-        without the PATCHes to it."""
+    def _busiest_minute(self):
+        """(most writes of one Job that nobody edits in any 60 seconds, its name)."""
         found = (0, "-")
-        for name, writes in self._write_times(self.since).items():
-            times = [at for at, what in writes if not are_edited or what != "patch jobs"]
-            most = max((sum(at <= other < at + 60 for other in times) for at in times), default=0)
-            found = max(found, (most, name)) if (name in self.edits) == are_edited else found
+        for name, times in self._write_times(self.since).items():
+            most = max(sum(at <= other < at + 60 for other, _ in times) for at, _ in times)
+            found = max(found, (most, name)) if name not in self.edits else found
         return found
 
     def check_honest(self):
@@ -281,11 +275,7 @@ class Attack:
         worst = max(unedited.items(), key=lambda item: item[1], default=("-", 0))
         self.context.note(f"{self.count} cases, {self.refused} refused; CPU {share:.1%} under attack, "
                           f"{rest_share:.1%} at rest; {memory >> 20} MiB; most writes where nobody edits: {worst}, "
-                          f"in one minute with its place: {self._busiest_minute(False)}, of one that is edited: "
-                          f"{self._busiest_minute(True)}")
-        for are_edited, bound in ((False, MINUTE_MAX), (True, EDITED_MINUTE_MAX)):
-            count, name = self._busiest_minute(are_edited)
-            assert count <= bound, f"{name}: {count} writes in a minute: {self._told_writes(name)}"
+                          f"in one minute with its place: {self._busiest_minute()}")
         assert not {name: count for name, count in resting.items() if count > REST_WRITES_MAX}, resting
         for name, count in total.items():
             bound = WRITES_MAX + UNDOING_MAX * self.edits.get(name, 0)

@@ -3,7 +3,6 @@ policies installed and without: it gets no quota, no device and no word about it
 bad object costs the controller no crash, no loop and next to no writes. See lib/tenant.py."""
 
 import json
-import time
 
 from lib import manifests
 from lib.fixtures import DRIVER
@@ -43,7 +42,6 @@ SPECS = {  # (may run, fields): 0 pods ask for nothing, and may start
     "backoffLimit": ((False, 2147483647), (False, -1)),
     "ttlSecondsAfterFinished": ((False, 2147483647), (False, -1)),
 }
-LOOP_S = 90                    # more than a minute of each loop
 AMOUNTS = ("9223372036854775807", "9223372036854775808", "8E", "9E", "1e30", "1e-30", "-1", "0.5n",
            "1000000000000000000000m", "1e", "", None)
 
@@ -187,31 +185,9 @@ def _running(attack):
             "labels": {"tallyman.dev/pod-set": "x", "tallyman.dev/queue": "closed"}}})
 
 
-def _loops(attack):
-    """The same again and again, on one Job each: what is written of it isn't as much as is done to it."""
-    loops = {"hold": lambda number: {"metadata": {"annotations": {
-                 "tallyman.dev/hold": "true" if number % 2 else "false"}}},
-             "start": lambda _: {"spec": {"suspend": False}},
-             "move": lambda number: {"metadata": {"labels": {
-                 "tallyman.dev/queue": "full" if number % 2 else "closed"}}},
-             "leave": lambda number: {"metadata": {"labels": {
-                 "tallyman.dev/queue": "full" if number % 2 else None}}},
-             "resize": lambda number: {"spec": {"parallelism": 2 + number % 2}}}
-    for name in (*loops, "anew"):
-        attack.job_case(f"a Job for a loop: {name}", attack.waiting(f"loop-{name}"))
-    began = time.monotonic()
-    for number in range(LOOP_S):
-        for name, body in loops.items():
-            attack.patch_case(f"loop {name}, {number}", f"loop-{name}", body(number))
-        attack.ask("DELETE", attack.path("jobs", "loop-anew") + "?propagationPolicy=Background")
-        attack.job_case(f"loop anew, {number}", attack.waiting("loop-anew"))
-        attack.edits["loop-anew"] = number + 1
-        time.sleep(max(0, began + number + 1 - time.monotonic()))
-
-
 def _attack(context, has_policies):
     attack = Attack(context, has_policies)
-    for part in (_others, _texts, _numbers, _forged, _running, _loops):
+    for part in (_others, _texts, _numbers, _forged, _running):
         part(attack)
     attack.check_terminal([f"text-{kind}-min-count" for kind in ("terminal", "bidi", "newline")])
     attack.finish()
