@@ -46,8 +46,8 @@ int victims_compare(const struct core *core, const struct gang *preemptor, struc
 void victims_sort(struct core *core, const struct gang *preemptor, struct victims *list);
 bool victims_fit(struct core *core, const struct search *search, struct evaluation *evaluation);
 
-/* victims_back.c: of these victims, those that would take their own queue's quota back from the gang
- * aren't candidates any more; true: there were any. Borrowing as far up as `level`. Within a
+/* victims_back.c: of these victims, those that would take their own queue's quota back from the
+ * gang aren't candidates any more; true: there were any. Borrowing as far up as `level`. Within a
  * what-if; leaves it as it was. */
 bool victims_leave_out_reclaiming(struct core *core, const struct search *search,
                                   const struct victims *victims, uint32_t level,

@@ -180,7 +180,8 @@ static void select_flavors(struct source *source, struct object *object, struct 
         const struct resource_flavor *flavor = find_flavor(source, str_take(flavors, comma));
         flavors = str_skip(flavors, comma + 1);
         if (flavor != NULL) {
-            select_nodes(&source->live.arena, flavor, &changed.spec.pod_template.spec.node_selector);
+            select_nodes(&source->live.arena, flavor,
+                         &changed.spec.pod_template.spec.node_selector);
         }
     }
     object_set_replace(object, &changed.meta);
