@@ -134,3 +134,121 @@ def who_only_looks_on_may_look_at_what_others_use(bench):
         "watch", f"requests: [{{name: r, exactly: {{{CLASS}, adminAccess: true, "
                  "allocationMode: All}}]", after="1m"))
     assert (at, where) == ("00:01:00", "w1 (lift-0 lift-1 lift-2)"), (at, where)
+
+
+def slices(text):
+    """The cluster with other slices: everything of w1's from the driver on."""
+    return CLUSTER.split("metadata: {name: w1-lifts}", maxsplit=1)[0] + text.lstrip("\n")
+
+
+def bound_by_each(bench, cluster, name, *jobs):
+    """Where its pods are after two minutes, by kube-scheduler alone and with Tallyman; "": nowhere. The two have to
+    agree about what can be had at a node."""
+    bench.write("c.yaml", cluster + "".join(jobs))
+    places = []
+    for option in ("--plain", "--with-tallyman"):
+        text = bench.good("c.yaml", option, "--all", "--until", "2m")
+        told = [line.split("pods bound: ")[1] for line in text.splitlines()
+                if f" {name} " in line and "pods bound: " in line]
+        places.append(told[-1] if told else "")
+    assert places[0] == places[1], places
+    return places[0]
+
+
+def lifts(name, count, **more):
+    return job(name, f"requests: [{{name: r, exactly: {{{CLASS}, count: {count}}}}}]", **more)
+
+
+AT_W1 = "nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [w1]}]}]}"
+
+
+@case
+def each_device_says_at_which_nodes_it_is(bench):
+    cluster = slices("""
+metadata: {name: yard}
+spec:
+  driver: lift.example.com
+  perDeviceNodeSelection: true
+  pool: {name: yard, generation: 1, resourceSliceCount: 1}
+  devices:
+  - {name: far, nodeName: w9}
+  - {name: near, %s}
+  - {name: other, %s}
+  - {name: any, allNodes: true}
+  - {name: here, nodeName: w1}
+""" % (AT_W1, AT_W1.replace("w1", "w9")))
+    three = bound_by_each(bench, cluster, "three", lifts("three", 3))
+    assert three == "w1 (any here near)", three
+    four = bound_by_each(bench, cluster, "four", lifts("four", 4))
+    assert four == "", four
+
+
+@case
+def a_slice_says_at_which_nodes_its_devices_are(bench):
+    pool = """
+metadata: {name: %s}
+spec: {driver: lift.example.com, pool: {name: %s, generation: 1, resourceSliceCount: 1}, %s, devices: [{name: %s}]}
+"""
+    head = "---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice"
+    cluster = slices(head.join(pool % (name, name, where, name) for name, where in (
+        ("a", AT_W1), ("b", "allNodes: true"), ("c", AT_W1.replace("w1", "w9")), ("d", "allNodes: false"))))
+    two = bound_by_each(bench, cluster, "two", lifts("two", 2))
+    assert two == "w1 (a b)", two
+    three = bound_by_each(bench, cluster, "three", lifts("three", 3))
+    assert three == "", three
+
+
+PARTS = """
+metadata: {name: card}
+spec:
+  driver: lift.example.com
+  nodeName: w1
+  pool: {name: w1, generation: 1, resourceSliceCount: 2}
+  sharedCounters:
+  - {name: aside, counters: {memory: {value: 1Gi}}}
+  - {name: card, counters: {cores: {value: "9"}, memory: {value: 8Gi}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: parts}
+spec:
+  driver: lift.example.com
+  nodeName: w1
+  pool: {name: w1, generation: 1, resourceSliceCount: 2}
+  devices:
+  - {name: all, consumesCounters: [{counterSet: card, counters: {memory: {value: 8Gi}}}]}
+  - {name: half-0, consumesCounters: [{counterSet: card, counters: {cores: {value: "3"}, memory: {value: 4Gi}}}]}
+  - {name: half-1, consumesCounters: [{counterSet: card, counters: {memory: {value: 4Gi}}}]}
+  - {name: half-2, consumesCounters: [{counterSet: card, counters: {memory: {value: 4Gi}}}]}
+"""
+
+
+@case
+def parts_of_a_card_are_had_as_far_as_its_counters_go(bench):
+    """All of it, or two halves: in one claim as in two, and a third waits."""
+    cluster = slices(PARTS)
+    one = bound_by_each(bench, cluster, "one", lifts("one", 1))
+    assert one == "w1 (all)", one
+    two = bound_by_each(bench, cluster, "two", lifts("two", 2))
+    assert two == "w1 (half-0 half-1)", two
+    three = bound_by_each(bench, cluster, "three", lifts("three", 3))
+    assert three == "", three
+    third = bound_by_each(bench, cluster, "third", lifts("two", 2), lifts("third", 1, after="1m"))
+    assert third == "", third
+
+
+@case
+def a_part_that_is_shared_draws_on_its_counter_once(bench):
+    """Three shares of half-0 are 4 Gi, so half-1 is to be had beside them, and half-2 isn't."""
+    cluster = slices(PARTS.replace("name: all,", "name: all, attributes: {use: {string: none}},").replace(
+        "name: half-0,", "name: half-0, allowMultipleAllocations: true, attributes: {use: {string: many}},").replace(
+        "name: half-1,", "name: half-1, attributes: {use: {string: one}},").replace(
+        "name: half-2,", "name: half-2, attributes: {use: {string: one}},"))
+
+    def use(name, which, pods=1, after="0s"):
+        wanted = f"""'device.attributes["lift.example.com"].use == "{which}"'"""
+        return job(name, f"requests: [{{name: r, exactly: {{{CLASS}, selectors: [{{cel: {{expression: {wanted}}}}}]}}}}]",
+                   pods=pods, after=after)
+    jobs = (use("many", "many", pods=3), use("first", "one", after="20s"), use("second", "one", after="40s"))
+    places = [bound_by_each(bench, cluster, name, *jobs) for name in ("many", "first", "second")]
+    assert places == ["w1 (half-0 half-0 half-0)", "w1 (half-1)", ""], places

@@ -122,3 +122,89 @@ spec: {template: {spec: {containers: [{name: c, image: i}], restartPolicy: Never
 """)
     text = bench.wrong("c.yaml")
     assert text.startswith("c.yaml:2: Node n1: status.allocatable.cpu is negative (-1)"), text
+
+
+FLAVORS = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 9
+---
+apiVersion: tallyman.dev/v1beta1
+kind: ResourceFlavor
+metadata: {name: red}
+spec: {nodeLabels: {pool: red}}
+---
+apiVersion: tallyman.dev/v1beta1
+kind: ResourceFlavor
+metadata: {name: blue}
+spec:
+  nodeLabels: {pool: blue}
+  nodeTaints: [{key: pool, value: blue, effect: NoSchedule}]
+  tolerations: [{key: pool, value: blue, effect: NoSchedule}]
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {pool: blue}}
+spec: {taints: [{key: pool, value: blue, effect: NoSchedule}]}
+status:
+  allocatable: {example.com/device: "2", pods: "10"}
+  conditions: [{type: Ready, status: "True"}]
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2, labels: {pool: red}}
+status:
+  allocatable: {example.com/device: "2", pods: "10"}
+  conditions: [{type: Ready, status: "True"}]
+---
+apiVersion: tallyman.dev/v1beta1
+kind: Queue
+metadata: {name: q}
+spec:
+  namespaceSelector: {}
+  preemption: {withinQueue: LowerPriority}
+  resourceGroups:
+  - flavors:
+    - {name: red, resources: [{name: example.com/device, nominalQuota: "2"}]}
+    - {name: blue, resources: [{name: example.com/device, nominalQuota: "2"}]}
+"""
+
+
+@case
+def a_gang_of_a_load_keeps_to_the_nodes_of_its_flavor(bench):
+    """red's gang is on n2 alone, blue's on n1 alone: each stands still as its node is lost."""
+    bench.write("cluster.yaml", FLAVORS)
+    load = """
+queues:
+- name: q
+  classes:
+  - {name: red, jobs: 1, runFor: 100s, pods: 2}
+  - {name: blue, jobs: 1, first: 1s, runFor: 100s, pods: 2}
+events:
+- {at: 20s, node: %s, ready: false}
+- {at: 30s, node: %s, ready: true}
+"""
+    for node, lost in (("n2", "red"), ("n1", "blue")):
+        bench.write("load.yaml", load % (node, node))
+        rows = bench.rows("--load", "load.yaml", "cluster.yaml")
+        same({row["class"]: (row["start_s"], row["failures"]) for row in rows},
+             {"red": ("0.000", str(int(lost == "red"))), "blue": ("1.000", str(int(lost == "blue")))})
+
+
+@case
+def a_gang_that_was_stopped_may_start_in_another_flavor(bench):
+    """low, of red, is stopped for high at 20 s, and goes to blue when short leaves it at 40 s: the selector of
+    red is gone from its template. Its 20 s are done again."""
+    bench.write("cluster.yaml", FLAVORS)
+    bench.write("load.yaml", """
+queues:
+- name: q
+  classes:
+  - {name: low, jobs: 1, runFor: 100s, pods: 2}
+  - {name: short, jobs: 1, first: 1s, runFor: 39s, pods: 2}
+  - {name: high, jobs: 1, first: 20s, runFor: 200s, pods: 2, priority: 9}
+""")
+    rows = bench.rows("--load", "load.yaml", "cluster.yaml")
+    same({row["class"]: (row["start_s"], row["end_s"], row["stopped"]) for row in rows},
+         {"low": ("0.000", "140.000", "1"), "short": ("1.000", "40.000", "0"), "high": ("20.000", "220.000", "0")})

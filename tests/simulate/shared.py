@@ -1,7 +1,7 @@
 """Devices that several claims share by their capacities, and claims that a gang has once for all its
 pods."""
 import claims
-from bench import case
+from bench import case, same
 from claims import CLASS, CLUSTER, bound, job
 
 CARDS = CLUSTER.split("  devices:\n", maxsplit=1)[0] + """\
@@ -112,3 +112,52 @@ def both_hold_while_writes_and_watches_fail(bench):
             text = lines(bench, cluster, *jobs, options=("--faults", "--seed", seed))
             assert "held        no node" in text, (seed, text)
             assert "the end: every Job has finished" in text, (seed, text)
+
+
+def card(policy):
+    """One card of 10 Gi of which a share is taken by that policy."""
+    return CLUSTER.split("  devices:\n", maxsplit=1)[0] + f"""\
+  devices:
+  - name: card-0
+    allowMultipleAllocations: true
+    capacity: {{memory: {{value: 10Gi, requestPolicy: {{{policy}}}}}}}
+"""
+
+
+def both(bench, cluster, *jobs):
+    """How many pods are bound of each Job after two minutes, by kube-scheduler alone and with
+    Tallyman: the two have to agree about what a share takes."""
+    names = [text.split("metadata: {name: ")[1].split(",")[0] for text in jobs]
+    bench.write("c.yaml", cluster + "".join(jobs))
+    halves = []
+    for option in ("--plain", "--with-tallyman"):
+        text = bench.good("c.yaml", option, "--all", "--until", "2m")
+        halves.append([any(f" {name} " in line and "pods bound: w1 (card-0" in line
+                           for line in text.splitlines()) for name in names])
+    same(halves[0], halves[1])
+    return halves[0]
+
+
+@case
+def a_share_takes_the_next_of_the_valid_values(bench):
+    """3 Gi are 4, twice; of the 2 Gi that are left, nothing is left for 3, and 2 are just right."""
+    values = card("default: 2Gi, validValues: [2Gi, 4Gi, 8Gi]")
+    same(both(bench, values, share("a", "3Gi"), share("b", "3Gi"), share("c", "3Gi", after="10s"),
+              share("d", None, after="20s"), share("e", "1Gi", after="30s")),
+         [True, True, False, True, False])
+    same(both(bench, values, share("a", "8Gi")), [True])
+    same(both(bench, values, share("a", "9Gi")), [False])
+
+
+@case
+def a_share_of_a_range_is_no_more_than_its_maximum(bench):
+    bounded = card("default: 1Gi, validRange: {min: 1Gi, max: 4Gi}")
+    same(both(bench, bounded, share("a", "4Gi"), share("b", "4Gi"), share("c", "3Gi", after="10s"),
+              share("d", "2Gi", after="20s")), [True, True, False, True])
+    same(both(bench, bounded, share("a", "5Gi")), [False])
+
+
+@case
+def a_capacity_that_no_card_has_is_never_given(bench):
+    other = share("a", "1Gi").replace("memory: 1Gi", "cores: 1")
+    same(both(bench, card("default: 1Gi"), other, share("b", "1Gi")), [False, True])
