@@ -13,6 +13,8 @@ struct world {
     int64_t now_ms;
     uint64_t out[OUT_MAX]; /* ids of statuses of queue q, in the order of sending */
     int count;
+    uint64_t others[OUT_MAX]; /* ids of all other writes */
+    int other_count;
 };
 
 static int64_t port_now(void *ctx)
@@ -32,6 +34,9 @@ static void port_write(void *ctx, const struct driver_write *write)
     if (write->effect->kind == EFFECT_WRITE_STATUS && write->effect->object_kind == KIND_QUEUE) {
         assert_true(world->count < OUT_MAX);
         world->out[world->count++] = write->id;
+    } else {
+        assert_true(world->other_count < OUT_MAX);
+        world->others[world->other_count++] = write->id;
     }
 }
 
@@ -58,6 +63,13 @@ static void answer(struct world *world, int which, enum write_outcome outcome)
 {
     struct driver_answer result = {.outcome = outcome, .message = STR("no answer in time")};
     driver_write_done(world->driver, world->out[which], &result);
+}
+
+static void answer_other(struct world *world, int which)
+{
+    assert_true(which < world->other_count);
+    driver_write_done(world->driver, world->others[which],
+                      &(struct driver_answer){.outcome = WRITE_OK});
 }
 
 static int setup(void **state)
@@ -129,6 +141,45 @@ static void write_without_rights_is_tried_again_some_times(void **state)
     check_i64(world->count, WRITE_DENIED_TRIES_MAX);
 }
 
+/* Not for ever: what changes next is written anew. */
+static void write_without_an_answer_is_given_up_after_a_while(void **state)
+{
+    struct world *world = *state;
+    answer_other(world, 0); /* else it fills the window, which narrows with each */
+    for (int i = 1; i < WRITE_RETRIES_MAX; i++) {
+        answer(world, i - 1, WRITE_RETRY);
+        wait_ms(world, WRITE_RETRY_MAX_MS + 200);
+        check_i64(world->count, i + 1);
+        assert_true(world->out[i] == world->out[0]);
+    }
+    answer(world, WRITE_RETRIES_MAX - 1, WRITE_RETRY);
+    wait_ms(world, 2 * WRITE_RETRY_MAX_MS);
+    assert_true(world->count == WRITE_RETRIES_MAX || world->out[world->count - 1] != world->out[0]);
+    check_i64((int64_t)driver_stats(world->driver)->retries, WRITE_RETRIES_MAX - 1);
+}
+
+/* Idle is whoever waits for nothing: no answer, no time at which something is sent again. */
+static void driver_is_idle_once_all_is_answered(void **state)
+{
+    struct world *world = *state;
+    assert_false(driver_is_idle(world->driver));
+    answer(world, 0, WRITE_RETRY); /* on no way now, but it waits */
+    assert_false(driver_is_idle(world->driver));
+    wait_ms(world, WRITE_RETRY_BASE_MS + 200);
+    check_i64(world->count, 2);
+    assert_false(driver_is_idle(world->driver));
+    answer(world, 1, WRITE_OK);
+    check_i64(world->other_count, 1); /* its finalizer */
+    assert_false(driver_is_idle(world->driver));
+    answer_other(world, 0);
+    assert_true(driver_is_idle(world->driver));
+    const struct driver_stats *stats = driver_stats(world->driver);
+    check_i64((int64_t)stats->status_writes, 3); /* its finalizer too, and one twice */
+    check_i64((int64_t)stats->retries, 1);
+    check_i64((int64_t)stats->job_writes, 0);
+    check_i64(stats->other_writes_waiting, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +189,9 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(write_without_rights_is_tried_again_some_times, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(write_without_an_answer_is_given_up_after_a_while, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(driver_is_idle_once_all_is_answered, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

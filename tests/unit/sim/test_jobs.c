@@ -267,6 +267,78 @@ static void bad_input_is_named(void **state)
     cluster_free(cluster);
 }
 
+/* `low` holds the two devices that the queue has, and can save its work. */
+static struct cluster *low_before_high(const char *low_annotations)
+{
+    struct cluster *cluster = cluster_new((struct sim_options){.has_tallyman = true});
+    given(cluster,
+          GPU_CLASS "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\n"
+                    "metadata: {name: high}\nvalue: 9\n---\n"
+                    "apiVersion: v1\nkind: Namespace\nmetadata: {name: ml}\n---\n"
+                    "apiVersion: tallyman.dev/v1beta1\nkind: Queue\nmetadata: {name: research}\n"
+                    "spec: {namespaceSelector: {}, preemption: {withinQueue: LowerPriority}, "
+                    "resourceGroups: [{flavors: [{name: default, resources: "
+                    "[{name: gpu.example.com, nominalQuota: '2'}]}]}]}\n");
+    given_nodes(cluster, 1, "8");
+    given_devices(cluster, 1, 2);
+    given_job(cluster, (struct job_args){.name = "low",
+                                         .pods = 2,
+                                         .labels = "tallyman.dev/queue: research",
+                                         .annotations = low_annotations,
+                                         .has_gpu = true});
+    given_job(cluster, (struct job_args){.name = "high",
+                                         .pods = 2,
+                                         .labels = "tallyman.dev/queue: research",
+                                         .annotations = "example.com/submit-after: 60s",
+                                         .pod_spec = "priorityClassName: high, ",
+                                         .has_gpu = true});
+    return cluster;
+}
+
+static void count_asked(void *ctx, const void *value)
+{
+    const struct object_meta *pod = value;
+    bool is_asked =
+        str_is_set(string_map_get(&pod->annotations, "tallyman.dev/checkpoint-request"));
+    *(int *)ctx += is_asked ? 1 : 0;
+}
+
+static int pods_asked(const struct cluster *cluster)
+{
+    int count = 0;
+    sim_each(cluster->sim, KIND_POD, count_asked, &count);
+    return count;
+}
+
+/* Each pod is asked to save, and goes when the grace is over. */
+static void who_can_save_its_work_is_asked_before_it_stops(void **state)
+{
+    (void)state;
+    struct cluster *cluster = low_before_high("tallyman.dev/checkpoint-grace: 30s");
+    (void)sim_run_until(cluster->sim, 55000);
+    assert_true(job_state(cluster, "low").is_whole);
+    check_i64(pods_asked(cluster), 0);
+    (void)sim_run_until(cluster->sim, 80000);
+    check_i64(pods_asked(cluster), 2);
+    assert_false(job_state(cluster, "low").is_suspended);
+    assert_true(job_state(cluster, "high").is_suspended);
+    (void)sim_run_until(cluster->sim, 110000);
+    assert_true(job_state(cluster, "low").is_suspended);
+    assert_true(job_state(cluster, "high").is_whole);
+    check_i64(pods_asked(cluster), 0);
+    cluster_free(cluster);
+}
+
+static void who_cant_save_its_work_stops_unasked(void **state)
+{
+    (void)state;
+    struct cluster *cluster = low_before_high(NULL);
+    (void)sim_run_until(cluster->sim, 62000);
+    check_i64(pods_asked(cluster), 0);
+    assert_true(job_state(cluster, "low").is_suspended);
+    cluster_free(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +354,8 @@ int main(void)
         cmocka_unit_test(a_labelled_job_is_made_suspended_with_tallyman_alone),
         cmocka_unit_test(the_field_that_disappears_leaves_its_size),
         cmocka_unit_test(bad_input_is_named),
+        cmocka_unit_test(who_can_save_its_work_is_asked_before_it_stops),
+        cmocka_unit_test(who_cant_save_its_work_stops_unasked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
