@@ -181,6 +181,33 @@ static void toleration_of_two_flavors_is_added_once(void **state)
     check_str(list->items[1].key, "cards");
 }
 
+/* They are one only if they say the same in every field. */
+static void tolerations_that_differ_are_all_added(void **state)
+{
+    struct scenario *s = *state;
+    given_json(s, KIND_RESOURCE_FLAVOR,
+               "{\"metadata\":{\"name\":\"cards\"},\"spec\":{\"tolerations\":["
+               "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"a\",\"effect\":\"NoExecute\"},"
+               "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"b\",\"effect\":\"NoSchedule\"},"
+               "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"a\",\"effect\":\"NoSchedule\"}]}}");
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", "flavor=cards cpu=8");
+    given_job_spec(s, "gang", "q", "pods=1",
+                   "{\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"main\",\"resources\":"
+                   "{\"requests\":{\"cpu\":\"1\"}}}],\"tolerations\":["
+                   "{\"key\":\"k\",\"operator\":\"Exists\",\"effect\":\"PreferNoSchedule\"},"
+                   "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"a\","
+                   "\"effect\":\"NoSchedule\"}]}");
+    expect_state(s, "gang", "Admitted");
+    const struct toleration_list *list =
+        &scenario_job(s, "gang")->spec.pod_template.spec.tolerations;
+    assert_int_equal(list->count, 4);
+    check_str(list->items[0].op, "Exists");
+    check_str(list->items[1].effect, "NoSchedule");
+    check_str(list->items[2].effect, "NoExecute");
+    check_str(list->items[3].value, "b");
+}
+
 /* A condition of the kubelet's own that a node doesn't write is False; one of others is unknown. */
 static void condition_that_is_not_written_is_false(void **state)
 {
@@ -211,6 +238,7 @@ int main(void)
         scenario_test(status_tells_what_ailed),
         cmocka_unit_test(condition_that_is_not_written_is_false),
         scenario_test(toleration_of_two_flavors_is_added_once),
+        scenario_test(tolerations_that_differ_are_all_added),
     };
     return cmocka_run_group_tests_name("carriers", tests, NULL, NULL);
 }

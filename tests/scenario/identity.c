@@ -222,6 +222,31 @@ static void orphans_are_charged_by_the_columns_of_their_admission(void **state)
     expect_used(s, "q", "cpu=0 example.com/card=0");
 }
 
+/* Nor is it needed that the Admission says how many pods there were, or since when: each may then
+ * have had all the devices. */
+static void orphans_of_an_admission_that_says_little_are_charged_more(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_devices(s, "n1", "d0 d1 d2 d3");
+    given_class(s, "gpu.example.com", "true");
+    given_template(s, "one", "gpu.example.com", 1);
+    given_queue(s, "q", "gpu.example.com=4 cpu=4");
+    given_job(s, "a", "q", "pods=2 cpu=1 template=one");
+    scenario_start(s);
+    gang_starts(s, "a", "n1 n1");
+    job_is_orphan_deleted(s, "a", 2);
+    struct admission *admission = scenario_object(s, KIND_ADMISSION, "a");
+    admission->spec.pod_sets.count = 0;
+    admission->status.since.is_set = false;
+    admission->status.devices = STR("gpu.example.com=2 gpu.example.com=-9");
+    restart(s, WITH_ADMISSIONS);
+    expect_used(s, "q", "gpu.example.com=4 cpu=2");
+    object_gone(s, KIND_POD, "a-0");
+    object_gone(s, KIND_POD, "a-1");
+    expect_used(s, "q", "gpu.example.com=0 cpu=0");
+}
+
 /* Without the Admission nobody knows the queue; the nodes are taken all the same. */
 static void orphaned_pods_without_an_admission_hold_their_nodes(void **state)
 {
@@ -383,6 +408,7 @@ int main(void)
         scenario_test(orphaned_devices_are_charged_over_a_restart),
         scenario_test(admission_of_orphans_that_is_made_anew),
         scenario_test(orphans_are_charged_by_the_columns_of_their_admission),
+        scenario_test(orphans_of_an_admission_that_says_little_are_charged_more),
         scenario_test(orphaned_pods_without_an_admission_hold_their_nodes),
         scenario_test(forged_label_of_a_pod_gains_nothing),
         scenario_test(admission_that_nobody_collects_is_deleted),
