@@ -185,11 +185,12 @@ static void toleration_of_two_flavors_is_added_once(void **state)
 static void tolerations_that_differ_are_all_added(void **state)
 {
     struct scenario *s = *state;
-    given_json(s, KIND_RESOURCE_FLAVOR,
-               "{\"metadata\":{\"name\":\"cards\"},\"spec\":{\"tolerations\":["
-               "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"a\",\"effect\":\"NoExecute\"},"
-               "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"b\",\"effect\":\"NoSchedule\"},"
-               "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"a\",\"effect\":\"NoSchedule\"}]}}");
+    given_json(
+        s, KIND_RESOURCE_FLAVOR,
+        "{\"metadata\":{\"name\":\"cards\"},\"spec\":{\"tolerations\":["
+        "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"a\",\"effect\":\"NoExecute\"},"
+        "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"b\",\"effect\":\"NoSchedule\"},"
+        "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"a\",\"effect\":\"NoSchedule\"}]}}");
     given_node(s, "n1", "cpu=16");
     given_queue(s, "q", "flavor=cards cpu=8");
     given_job_spec(s, "gang", "q", "pods=1",

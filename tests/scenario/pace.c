@@ -213,8 +213,8 @@ static void gang_that_goes_meanwhile_is_told_of_no_more(void **state)
     expect_message(s, "third", "2 of 6 free");
 }
 
-/* Its writes are still owed when it is gone: an Event that waited to be sent is held against them, and one of a Job
- * that nobody knows against nothing. */
+/* Its writes are still owed when it is gone: an Event that waited to be sent is held against them,
+ * and one of a Job that nobody knows against nothing. */
 static void events_of_a_gang_that_is_gone_are_paced(void **state)
 {
     struct scenario *s = *state;

@@ -38,15 +38,15 @@ static void check_amounts(struct cluster *cluster, const struct resource_list *l
 static void limit_range_fills_what_a_container_leaves_out(void **state)
 {
     (void)state;
-    struct cluster *cluster = cluster_of(
-        "apiVersion: v1\nkind: LimitRange\nmetadata: {name: a, namespace: other}\n"
-        "spec: {limits: [{type: Container, default: {example.com/x: '9'}}]}\n---\n"
-        "apiVersion: v1\nkind: LimitRange\nmetadata: {name: b, namespace: ml}\n"
-        "spec:\n  limits:\n  - {type: Pod, max: {example.com/y: '9'}}\n"
-        "  - {type: Container, default: {cpu: '4'}, defaultRequest: {cpu: '1'}, "
-        "max: {memory: 2Gi}, min: {ephemeral-storage: 1Gi}}\n---\n" POD("silent", "")
-            POD("limited", ", resources: {limits: {cpu: '3'}}")
-                POD("told", ", resources: {requests: {cpu: '2', memory: 1Gi}}"));
+    struct cluster *cluster =
+        cluster_of("apiVersion: v1\nkind: LimitRange\nmetadata: {name: a, namespace: other}\n"
+                   "spec: {limits: [{type: Container, default: {example.com/x: '9'}}]}\n---\n"
+                   "apiVersion: v1\nkind: LimitRange\nmetadata: {name: b, namespace: ml}\n"
+                   "spec:\n  limits:\n  - {type: Pod, max: {example.com/y: '9'}}\n"
+                   "  - {type: Container, default: {cpu: '4'}, defaultRequest: {cpu: '1'}, "
+                   "max: {memory: 2Gi}, min: {ephemeral-storage: 1Gi}}\n---\n" POD("silent", "")
+                       POD("limited", ", resources: {limits: {cpu: '3'}}")
+                           POD("told", ", resources: {requests: {cpu: '2', memory: 1Gi}}"));
     const struct resource_requirements *got =
         &pod_of(cluster, "silent")->containers.items[0].resources;
     check_amounts(cluster, &got->limits, "cpu=4 memory=2Gi");
@@ -63,7 +63,8 @@ static void limit_range_fills_what_a_container_leaves_out(void **state)
 #define RUNTIME_POD(name, class)                                                                   \
     "apiVersion: v1\nkind: Pod\nmetadata: {name: " name ", namespace: ml}\n"                       \
     "spec: {runtimeClassName: " class ", nodeSelector: {disk: ssd, zone: a}, "                     \
-    "tolerations: [{key: own, operator: Exists}], containers: [{name: c}]}\n---\n"
+                                      "tolerations: [{key: own, operator: Exists}], containers: "  \
+                                      "[{name: c}]}\n---\n"
 
 static void runtime_class_gives_overhead_selector_and_tolerations(void **state)
 {
@@ -107,9 +108,9 @@ static void priority_is_the_named_class_s_or_the_lowest_default(void **state)
     (void)state;
     struct cluster *cluster = cluster_of(
         PRIORITY("a", "30", "globalDefault: true\n") PRIORITY("b", "20", "globalDefault: true\n")
-            PRIORITY("c", "40", "globalDefault: true\n") PRIORITY("d", "5", "globalDefault: false\n")
-                PRIORITY("e", "7", "") PRIORITY_POD("nameless", "")
-                    PRIORITY_POD("named", "priorityClassName: e, ")
+            PRIORITY("c", "40", "globalDefault: true\n")
+                PRIORITY("d", "5", "globalDefault: false\n") PRIORITY("e", "7", "")
+                    PRIORITY_POD("nameless", "") PRIORITY_POD("named", "priorityClassName: e, ")
                         PRIORITY_POD("resolved", "priority: 3, priorityClassName: e, "));
     check_i64(pod_of(cluster, "nameless")->priority.value, 20);
     check_i64(pod_of(cluster, "named")->priority.value, 7);

@@ -156,8 +156,7 @@ static void one_patch_sets_and_takes_back_all_that_it_may(void **state)
     struct cluster *cluster = one_suspended_job();
     struct toleration toleration = {.key = STR("pool"), .op = STR("Exists")};
     struct str zone = STR("b");
-    struct match_expression in_zone = {
-        .key = STR("zone"), .op = STR("In"), .values = {&zone, 1}};
+    struct match_expression in_zone = {.key = STR("zone"), .op = STR("In"), .values = {&zone, 1}};
     struct node_selector_term term = {.match_expressions = {&in_zone, 1}};
     struct node_selector required = {.node_selector_terms = {&term, 1}};
     struct node_affinity node_affinity = {.required = &required};
@@ -224,7 +223,8 @@ static void completions_change_with_the_parallelism_alone(void **state)
     cluster_free(cluster);
 }
 
-/* -- what isn't a Job ---------------------------------------------------------------------------- */
+/* -- what isn't a Job ----------------------------------------------------------------------------
+ */
 
 static void a_pod_is_marked_by_its_uid_alone(void **state)
 {
