@@ -188,6 +188,7 @@ static void tolerations_that_differ_are_all_added(void **state)
     given_json(
         s, KIND_RESOURCE_FLAVOR,
         "{\"metadata\":{\"name\":\"cards\"},\"spec\":{\"tolerations\":["
+        "{\"key\":\"k\",\"operator\":\"Equal\",\"effect\":\"PreferNoSchedule\"},"
         "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"a\",\"effect\":\"NoExecute\"},"
         "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"b\",\"effect\":\"NoSchedule\"},"
         "{\"key\":\"k\",\"operator\":\"Equal\",\"value\":\"a\",\"effect\":\"NoSchedule\"}]}}");
@@ -202,11 +203,12 @@ static void tolerations_that_differ_are_all_added(void **state)
     expect_state(s, "gang", "Admitted");
     const struct toleration_list *list =
         &scenario_job(s, "gang")->spec.pod_template.spec.tolerations;
-    assert_int_equal(list->count, 4);
+    assert_int_equal(list->count, 5);
     check_str(list->items[0].op, "Exists");
     check_str(list->items[1].effect, "NoSchedule");
-    check_str(list->items[2].effect, "NoExecute");
-    check_str(list->items[3].value, "b");
+    check_str(list->items[2].op, "Equal");
+    check_str(list->items[3].effect, "NoExecute");
+    check_str(list->items[4].value, "b");
 }
 
 /* A condition of the kubelet's own that a node doesn't write is False; one of others is unknown. */
