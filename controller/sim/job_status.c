@@ -168,7 +168,7 @@ bool job_write_status(struct sim *sim, struct sim_object *job, const struct job_
     bool is_over = set_end(sim, object, status, count);
     api_update(sim, job, &next, false);
     if (is_over) {
-        const struct condition *why = condition_find(&next.status.conditions, "Failed");
+        const struct condition *why = condition_find(&object_job(job)->status.conditions, "Failed");
         struct str text = STR("Complete");
         if (why != NULL) {
             text = arena_format(&sim->scratch, "Failed: " STR_FMT, STR_ARG(why->reason));
