@@ -213,35 +213,6 @@ static void gang_that_goes_meanwhile_is_told_of_no_more(void **state)
     expect_message(s, "third", "2 of 6 free");
 }
 
-/* Its writes are still owed when it is gone: an Event that waited to be sent is held against them,
- * and one of a Job that nobody knows against nothing. */
-static void events_of_a_gang_that_is_gone_are_paced(void **state)
-{
-    struct scenario *s = *state;
-    given_a_waiting_gang(s);
-    for (int i = 0; i < 20; i++) {
-        at(s, 60000 + i * 50);
-        if (scenario_has(s, KIND_ADMISSION, "second")) {
-            object_gone(s, KIND_ADMISSION, "second");
-        }
-    }
-    struct str space = scenario_job(s, "second")->meta.namespace_name;
-    job_deleted_now(s, "second");
-    struct effect event = {.kind = EFFECT_RECORD_EVENT,
-                           .namespace_name = space,
-                           .name = STR("second"),
-                           .uid = STR("gone")};
-    int told = 0;
-    while (told <= PACE_EVENTS_MAX && core_event_is_told(scenario_core(s), &event)) {
-        told++;
-    }
-    assert_in_range(told, 1, PACE_EVENTS_MAX - 1);
-    event.name = STR("nobody");
-    for (int i = 0; i < 2 * PACE_EVENTS_MAX; i++) {
-        assert_true(core_event_is_told(scenario_core(s), &event));
-    }
-}
-
 /* The controller that had it in line is gone. */
 static void restart_tells_what_was_to_be_told(void **state)
 {
@@ -308,7 +279,6 @@ int main(void)
         paced_test(news_do_not_wait_behind_what_is_none),
         paced_test(failed_start_does_not_wait),
         paced_test(gang_that_goes_meanwhile_is_told_of_no_more),
-        paced_test(events_of_a_gang_that_is_gone_are_paced),
         paced_test(restart_tells_what_was_to_be_told),
         paced_test(admission_that_is_deleted_all_the_time_comes_back_now_and_then),
         paced_test(many_are_told_in_parts),
