@@ -206,12 +206,9 @@ static void labels_that_differ_between_gangs_may_be_any(void **state)
     expect_state(s, "serves", "Pending NodeShape");
 }
 
-/* Pods could use the node but for one that keeps its whole zone to itself: in another zone they
- * may.
- */
-static void relabelled_node_leaves_the_zone_that_is_kept(void **state)
+/* On n1 stands somebody else's pod that keeps the zone of n1 and n2 to itself; the gang waits. */
+static void given_a_zone_that_is_kept(struct scenario *s)
 {
-    struct scenario *s = *state;
     given_node(s, "n1", "cpu=8 label=zone:a");
     given_node(s, "n2", "cpu=8 label=zone:a");
     given_queue(s, "q", "cpu=100");
@@ -220,6 +217,15 @@ static void relabelled_node_leaves_the_zone_that_is_kept(void **state)
     given_job(s, "gang", "q", "pods=2 cpu=1");
     scenario_start(s);
     expect_used(s, "q", "");
+}
+
+/* Pods could use the node but for one that keeps its whole zone to itself: in another zone they
+ * may.
+ */
+static void relabelled_node_leaves_the_zone_that_is_kept(void **state)
+{
+    struct scenario *s = *state;
+    given_a_zone_that_is_kept(s);
     given_node(s, "n2", "cpu=8 label=zone:b");
     expect_state(s, "gang", "Admitted");
 }
@@ -228,14 +234,7 @@ static void relabelled_node_leaves_the_zone_that_is_kept(void **state)
 static void pod_on_a_node_that_is_gone_keeps_nobody_off(void **state)
 {
     struct scenario *s = *state;
-    given_node(s, "n1", "cpu=8 label=zone:a");
-    given_node(s, "n2", "cpu=8 label=zone:a");
-    given_queue(s, "q", "cpu=100");
-    given_foreign(s, "keeper", "n1", "ml",
-                  APART("{\"topologyKey\":\"zone\",\"labelSelector\":{}}"));
-    given_job(s, "gang", "q", "pods=2 cpu=1");
-    scenario_start(s);
-    expect_used(s, "q", "");
+    given_a_zone_that_is_kept(s);
     object_gone(s, KIND_NODE, "n1");
     expect_state(s, "gang", "Admitted");
 }

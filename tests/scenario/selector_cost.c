@@ -170,23 +170,29 @@ static void nobody_overtakes_in_a_strict_queue(void **state)
     expect_bounded(s);
 }
 
+/* Job cN waits in queue cN for devices of class cN.x: those of which `selected` holds, too. */
+static void given_costly_one(struct scenario *s, int number, const char *selected, int pods)
+{
+    char name[16];
+    char class_name[16];
+    char options[64];
+    char quota[64];
+    (void)snprintf(name, sizeof(name), "c%d", number);
+    (void)snprintf(class_name, sizeof(class_name), "c%d.x", number);
+    (void)snprintf(options, sizeof(options), "pods=%d cpu=1 template=%s", pods, class_name);
+    (void)snprintf(quota, sizeof(quota), "cpu=100 %s=100", class_name);
+    given_costly_class(s, class_name, selected, number);
+    given_queue(s, name, quota);
+    given_job(s, name, name, options);
+}
+
 /* Ten wait, each with a selector of its own: a device that comes may be for any of them. */
 static void a_device_that_comes_costs_a_step_no_more(void **state)
 {
     struct scenario *s = *state;
     given_cluster(s);
     for (int i = 0; i < 10; i++) {
-        char name[16];
-        char class_name[16];
-        char options[64];
-        char quota[64];
-        (void)snprintf(name, sizeof(name), "c%d", i);
-        (void)snprintf(class_name, sizeof(class_name), "c%d.x", i);
-        (void)snprintf(options, sizeof(options), "pods=21 cpu=1 template=%s", class_name);
-        (void)snprintf(quota, sizeof(quota), "cpu=100 %s=100", class_name);
-        given_costly_class(s, class_name, i == 9 ? "true" : "device.driver == 'other'", i);
-        given_queue(s, name, quota);
-        given_job(s, name, name, options);
+        given_costly_one(s, i, i == 9 ? "true" : "device.driver == 'other'", 21);
     }
     (void)wakes_at_once(s, TICKS);
     expect_state(s, "c9", "Pending NeverFits");
@@ -205,17 +211,7 @@ static void an_ordinary_selector_is_soon_done(void **state)
     struct scenario *s = *state;
     given_cluster(s);
     for (int i = 0; i < 15; i++) {
-        char name[16];
-        char class_name[16];
-        char options[64];
-        char quota[64];
-        (void)snprintf(name, sizeof(name), "c%d", i);
-        (void)snprintf(class_name, sizeof(class_name), "c%d.x", i);
-        (void)snprintf(options, sizeof(options), "pods=1 cpu=1 template=%s", class_name);
-        (void)snprintf(quota, sizeof(quota), "cpu=100 %s=100", class_name);
-        given_costly_class(s, class_name, "true", i);
-        given_queue(s, name, quota);
-        given_job(s, name, name, options);
+        given_costly_one(s, i, "true", 1);
     }
     (void)wakes_at_once(s, 40); /* each has had a turn */
     given_job(s, "late", "q", "pods=1 cpu=1 template=plain");

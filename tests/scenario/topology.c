@@ -22,24 +22,16 @@ static void given_racks(struct scenario *s, const char *queue)
     given_queue(s, "q", queue);
 }
 
-static void given_host(struct scenario *s, const char *name, const char *zone, const char *rack,
-                       int cpu)
-{
-    char options[200];
-    snprintf(options, sizeof(options), "cpu=%d label=zone:%s label=rack:%s", cpu, zone, rack);
-    given_node(s, name, options);
-}
-
 /* Racks r1 (8 cpu), r2 (4) and r3 (6) of zone a, in nodes of two. */
 static void given_three_racks(struct scenario *s, const char *queue)
 {
     given_racks(s, queue);
-    given_host(s, "n1", "a", "r1", 4);
-    given_host(s, "n2", "a", "r1", 4);
-    given_host(s, "n3", "a", "r2", 2);
-    given_host(s, "n4", "a", "r2", 2);
-    given_host(s, "n5", "a", "r3", 3);
-    given_host(s, "n6", "a", "r3", 3);
+    given_node_in(s, "n1", "a", "r1", 4);
+    given_node_in(s, "n2", "a", "r1", 4);
+    given_node_in(s, "n3", "a", "r2", 2);
+    given_node_in(s, "n4", "a", "r2", 2);
+    given_node_in(s, "n5", "a", "r3", 3);
+    given_node_in(s, "n6", "a", "r3", 3);
 }
 
 /* -- which domain ------------------------------------------------------------------------------
@@ -64,8 +56,8 @@ static void of_equally_large_ones_the_least_waste(void **state)
 {
     struct scenario *s = *state;
     given_racks(s, "cpu=64");
-    given_host(s, "n1", "a", "r1", 4);
-    given_host(s, "n2", "a", "r2", 4);
+    given_node_in(s, "n1", "a", "r1", 4);
+    given_node_in(s, "n2", "a", "r2", 4);
     given_pod(s, "foreign", "n2", "cpu=2");
     given_job(s, "pair", "q", "pods=2 cpu=1 required=rack");
     expect_selector(s, "pair", "rack", "r2");
@@ -75,9 +67,9 @@ static void of_equals_the_first_by_name(void **state)
 {
     struct scenario *s = *state;
     given_racks(s, "cpu=64");
-    given_host(s, "n1", "a", "r9", 4);
-    given_host(s, "n2", "a", "r1", 4);
-    given_host(s, "n3", "a", "r10", 4);
+    given_node_in(s, "n1", "a", "r9", 4);
+    given_node_in(s, "n2", "a", "r1", 4);
+    given_node_in(s, "n3", "a", "r10", 4);
     given_job(s, "pair", "q", "pods=2 cpu=1 required=rack");
     expect_selector(s, "pair", "rack", "r1");
 }
@@ -87,8 +79,8 @@ static void same_name_in_two_zones_is_two_domains(void **state)
 {
     struct scenario *s = *state;
     given_racks(s, "cpu=64");
-    given_host(s, "n1", "a", "r1", 2);
-    given_host(s, "n2", "b", "r1", 3);
+    given_node_in(s, "n1", "a", "r1", 2);
+    given_node_in(s, "n2", "b", "r1", 3);
     given_job(s, "four", "q", "pods=4 cpu=1 required=rack");
     expect_state(s, "four", "Pending NeverFits");
     expect_message(s, "four", "the largest, b/r1, has 3 even when it is empty");
@@ -104,7 +96,7 @@ static void node_without_the_labels_is_in_no_domain(void **state)
     given_racks(s, "cpu=64");
     given_node(s, "bare", "cpu=16");
     given_node(s, "half", "cpu=16 label=rack:r1"); /* it lacks the zone */
-    given_host(s, "n1", "a", "r1", 2);
+    given_node_in(s, "n1", "a", "r1", 2);
     given_job(s, "three", "q", "pods=3 cpu=1 required=rack");
     expect_state(s, "three", "Pending NeverFits");
     given_job(s, "free", "q", "pods=3 cpu=1");
@@ -125,7 +117,7 @@ static void preferred_goes_up_level_by_level(void **state)
 {
     struct scenario *s = *state;
     given_three_racks(s, "cpu=64");
-    given_host(s, "n7", "b", "r1", 2);
+    given_node_in(s, "n7", "b", "r1", 2);
     given_job(s, "ten", "q", "pods=10 cpu=1 preferred=rack");
     expect_state(s, "ten", "Admitted");
     expect_selector(s, "ten", "zone", "a"); /* no rack has ten */
@@ -198,7 +190,7 @@ static void key_that_is_no_level(void **state)
                    "level of flavor default (its levels are zone, rack, kubernetes.io/hostname)");
     given_flavor(s, "default", "level=zone level=rak");
     expect_state(s, "typo", "Pending NeverFits"); /* there is the level now, and no such label */
-    given_host(s, "n9", "a", "r1", 4);
+    given_node_in(s, "n9", "a", "r1", 4);
     given_node(s, "n10", "cpu=4 label=zone:b label=rak:k");
     expect_state(s, "typo", "Admitted");
 }
@@ -263,8 +255,8 @@ static void running_gang_is_left_where_it_is(void **state)
     given_job(s, "four", "q", "pods=4 cpu=1 required=rack");
     gang_starts(s, "four", "n3 n3 n4 n4");
     expect_state(s, "four", "Running");
-    given_host(s, "n3", "a", "r7", 2);
-    given_host(s, "n4", "b", "r8", 2);
+    given_node_in(s, "n3", "a", "r7", 2);
+    given_node_in(s, "n4", "b", "r8", 2);
     expect_state(s, "four", "Running");
     expect_used(s, "q", "cpu=4");
 }
@@ -273,11 +265,11 @@ static void label_that_makes_a_domain_wakes_who_waits_for_it(void **state)
 {
     struct scenario *s = *state;
     given_racks(s, "cpu=64");
-    given_host(s, "n1", "a", "r1", 2);
-    given_host(s, "n2", "a", "r2", 2);
+    given_node_in(s, "n1", "a", "r1", 2);
+    given_node_in(s, "n2", "a", "r2", 2);
     given_job(s, "four", "q", "pods=4 cpu=1 required=rack");
     expect_state(s, "four", "Pending NeverFits");
-    given_host(s, "n2", "a", "r1", 2);
+    given_node_in(s, "n2", "a", "r1", 2);
     expect_state(s, "four", "Admitted");
     expect_selector(s, "four", "rack", "r1");
 }
@@ -287,8 +279,8 @@ static void only_labels_of_levels_wake(void **state)
 {
     struct scenario *s = *state;
     given_racks(s, "cpu=64");
-    given_host(s, "n1", "a", "r1", 2);
-    given_host(s, "n2", "a", "r2", 2);
+    given_node_in(s, "n1", "a", "r1", 2);
+    given_node_in(s, "n2", "a", "r2", 2);
     given_pod(s, "foreign", "n1", "cpu=1");
     given_job(s, "four", "q", "pods=4 cpu=1");
     given_job(s, "three", "q", "pods=3 cpu=1 required=rack");
@@ -325,8 +317,8 @@ static void pods_that_may_go_anywhere_come_first(void **state)
 {
     struct scenario *s = *state;
     given_racks(s, "cpu=64");
-    given_host(s, "n1", "a", "r1", 4);
-    given_host(s, "n2", "a", "r2", 4);
+    given_node_in(s, "n1", "a", "r1", 4);
+    given_node_in(s, "n2", "a", "r2", 4);
     given_job(s, "anywhere", "q", "pods=3 cpu=1");
     expect_state(s, "anywhere", "Admitted");
     given_job(s, "four", "q", "pods=4 cpu=1 required=rack");
@@ -341,8 +333,8 @@ static void confined_pods_keep_their_places(void **state)
 {
     struct scenario *s = *state;
     given_racks(s, "cpu=64");
-    given_host(s, "n1", "a", "r1", 4);
-    given_host(s, "n2", "a", "r2", 3);
+    given_node_in(s, "n1", "a", "r1", 4);
+    given_node_in(s, "n2", "a", "r2", 3);
     given_job(s, "three", "q", "pods=3 cpu=1 required=rack");
     expect_selector(s, "three", "rack", "r2");
     given_job(s, "two", "q", "pods=2 cpu=1");
@@ -375,8 +367,8 @@ static void given_devices_in_racks(struct scenario *s)
     given_class(s, CLASS, "device.driver == 'gpu.example.com'");
     given_template(s, "one", CLASS, 1);
     given_racks(s, "gpu.example.com=64");
-    given_host(s, "n1", "a", "r1", 16);
-    given_host(s, "n2", "a", "r7", 16);
+    given_node_in(s, "n1", "a", "r1", 16);
+    given_node_in(s, "n2", "a", "r7", 16);
     given_devices(s, "n1", "a b c d e f g h");
     given_devices(s, "n2", "a b c d e f g h");
 }
@@ -443,11 +435,11 @@ static void enough_in_the_rack_and_not_on_its_nodes(void **state)
     for (int i = 0; i < 3; i++) {
         char name[16];
         snprintf(name, sizeof(name), "m%d", i);
-        given_host(s, name, "a", "r1", 4);
+        given_node_in(s, name, "a", "r1", 4);
     }
     given_pod(s, "f0", "m0", "cpu=2");
     given_pod(s, "f1", "m1", "cpu=2");
-    given_host(s, "m3", "a", "r2", 4);
+    given_node_in(s, "m3", "a", "r2", 4);
     given_job(s, "pair", "q", "pods=2 cpu=3 required=rack");
     expect_state(s, "pair", "Pending TopologyUnsatisfied");
     expect_message(s, "pair",

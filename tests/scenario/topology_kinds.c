@@ -13,14 +13,6 @@ static void given_racks(struct scenario *s, const char *queue)
     given_queue(s, "q", queue);
 }
 
-static void given_host(struct scenario *s, const char *name, const char *zone, const char *rack,
-                       int cpu)
-{
-    char options[200];
-    snprintf(options, sizeof(options), "cpu=%d label=zone:%s label=rack:%s", cpu, zone, rack);
-    given_node(s, name, options);
-}
-
 /* Another flavor of its queue has no levels: those of this one wake it all the same. */
 static void levels_of_one_flavor_among_others(void **state)
 {
@@ -28,12 +20,12 @@ static void levels_of_one_flavor_among_others(void **state)
     given_flavor(s, "plain", "");
     given_flavor(s, "racks", "level=rack");
     given_queue(s, "q", "flavor=plain cpu=64 flavor=racks cpu=64");
-    given_host(s, "n1", "a", "r1", 2);
-    given_host(s, "n2", "a", "r2", 2);
+    given_node_in(s, "n1", "a", "r1", 2);
+    given_node_in(s, "n2", "a", "r2", 2);
     given_job(s, "four", "q", "pods=4 cpu=1 required=rack");
     scenario_start(s);
     expect_used(s, "q", "");
-    given_host(s, "n2", "a", "r1", 2);
+    given_node_in(s, "n2", "a", "r1", 2);
     expect_state(s, "four", "Admitted");
 }
 
@@ -45,8 +37,8 @@ static void two_kinds_of_devices_in_one_rack(void **state)
     given_class(s, CLASS, "device.driver == 'gpu.example.com'");
     given_class(s, "fast.example.com", "device.driver == 'gpu.example.com'");
     given_template(s, "one", CLASS, 1);
-    given_host(s, "n1", "a", "r1", 8);
-    given_host(s, "n2", "a", "r2", 8);
+    given_node_in(s, "n1", "a", "r1", 8);
+    given_node_in(s, "n2", "a", "r2", 8);
     given_devices(s, "n1", "g0 g1 g2 g3");
     given_devices(s, "n2", "g0 g1 g2");
     given_template(s, "two", "fast.example.com", 1);
@@ -64,7 +56,7 @@ static void who_asks_for_a_domain_of_quota_alone_stops_nobody(void **state)
     given_priority_class(s, "low", 1);
     given_priority_class(s, "high", 9);
     given_racks(s, "cpu=4 fit=Quota within=LowerPriority");
-    given_host(s, "n1", "a", "r1", 4);
+    given_node_in(s, "n1", "a", "r1", 4);
     given_job(s, "low", "q", "pods=4 cpu=1 priority=low");
     scenario_start(s);
     gang_starts(s, "low", "n1 n1 n1 n1");
@@ -84,8 +76,8 @@ static void domain_that_is_not_ours_is_none(void **state)
         struct scenario *s = scenario_new();
         char record[512];
         given_racks(s, "cpu=64");
-        given_host(s, "n1", "a", "r1", 2);
-        given_host(s, "n2", "a", "r2", 2);
+        given_node_in(s, "n1", "a", "r1", 2);
+        given_node_in(s, "n2", "a", "r2", 2);
         given_job(s, "a", "q", "pods=2 cpu=1 running=true");
         snprintf(record, sizeof(record),
                  "{\"queue\":\"q\",\"at\":\"2026-11-30T11:59:30Z\",\"podSets\":[{\"name\":\"main\","
@@ -108,8 +100,8 @@ static void rack_of_promised_pods_is_gone(void **state)
 {
     struct scenario *s = *state;
     given_racks(s, "cpu=64");
-    given_host(s, "n1", "a", "r1", 2);
-    given_host(s, "n2", "a", "r2", 4);
+    given_node_in(s, "n1", "a", "r1", 2);
+    given_node_in(s, "n2", "a", "r2", 4);
     given_job(s, "a", "q", "pods=2 cpu=1 required=rack");
     expect_state(s, "a", "Admitted");
     expect_selector(s, "a", "rack", "r1");
@@ -139,8 +131,8 @@ static void the_tightest_of_several_sets_is_told(void **state)
 {
     struct scenario *s = *state;
     given_racks(s, "cpu=64");
-    given_host(s, "n1", "a", "r1", 4);
-    given_host(s, "n2", "a", "r2", 4);
+    given_node_in(s, "n1", "a", "r1", 4);
+    given_node_in(s, "n2", "a", "r2", 4);
     given_pod_set(s, "both", "driver", "pods=1 cpu=1");
     given_job(s, "both", "q", "pods=5 cpu=1 required=rack");
     expect_state(s, "both", "Pending NeverFits");

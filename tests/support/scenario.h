@@ -71,6 +71,9 @@ void quota_becomes(struct scenario *s, const char *name, const char *options);
 void given_flavor(struct scenario *s, const char *name, const char *options);
 /* "cpu=8 memory=… pods=110 nvidia.com/gpu=4 label=K:V taint=K:EFFECT ready=False cordoned=true" */
 void given_node(struct scenario *s, const char *name, const char *options);
+/* The same of so much cpu, labelled with its zone and rack. */
+void given_node_in(struct scenario *s, const char *name, const char *zone, const char *rack,
+                   int cpu);
 /* The node's slice lists these devices (words) of driver gpu.example.com; class= is no option here:
  * given_class() selects by driver. */
 void given_devices(struct scenario *s, const char *node, const char *devices);

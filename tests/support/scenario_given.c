@@ -433,3 +433,9 @@ void given_a_long_one(struct scenario *s, const char *options)
     gang_starts(s, "long", "n1 n1 n1 n1 n1 n1");
     at(s, 60000);
 }
+
+void given_node_in(struct scenario *s, const char *name, const char *zone, const char *rack,
+                   int cpu)
+{
+    given_node(s, name, make(s, "cpu=%d label=zone:%s label=rack:%s", cpu, zone, rack).ptr);
+}
