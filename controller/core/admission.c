@@ -241,20 +241,24 @@ bool core_admission_content(struct core *core, struct str job_uid, struct arena 
         *ret_admission = (struct admission){.spec.job_uid = job_uid};
         return fill_terse(core, gang, arena, &ret_admission->status);
     }
+    enum gang_state told_state = gang->shown_state;
+    enum reason told_reason = gang->shown_reason;
     fill_admission(core, gang, arena, ret_admission);
     uint64_t hash = content_hash(ret_admission);
-    bool is_changed = hash != gang->admission_hash;
-    gang->admission_hash = hash;
-    if (is_changed) {
-        pace_note_write(core, gang);
+    bool is_news =
+        gang->state != told_state || gang->shown_reason != told_reason || gang->admission_hash == 0;
+    if (hash == gang->admission_hash || !pace_allows(core, gang, told_state, is_news)) {
+        return false;
     }
-    return is_changed;
+    gang->admission_hash = hash;
+    return true;
 }
 
 void admission_write_done(struct core *core, struct gang *gang, const struct effect_done *done)
 {
     gang->admission_effect_id = 0;
     if (done->outcome != EFFECT_OK) {
+        pace_give_back(gang);
         gang->admission_hash = 0;
         gang->is_admission_dirty = true;
         if (core->next_admission_retry_ms == 0) {

@@ -8,14 +8,24 @@
  * gang that nobody has been told of yet and that is being stopped waits as long: a Job that its
  * user started by hand is queued a moment later, and is told once.
  *
+ * A Job that is edited in a loop, or whose pods come and go for ever, would be written of every
+ * interval. So each write is owed for until PACE_PAID_MS have paid for it. A gang that owes
+ * PACE_NUMBERS_MAX has its numbers told so far apart; one that owes PACE_NEWS_MAX its reasons, and
+ * whether it waits or stops, as well, and its Events aren't told. That it starts, runs or has ended
+ * is told at once whatever it owes.
+ *
  * Nothing of it outlives a restart, which tells everything that isn't as the Admissions say; so
  * what a restart has to know is told at once, too. */
 #pragma once
 
 #include "internal.h"
 
-/* An Admission is written; there is a change in it. */
-void pace_note_write(const struct core *core, struct gang *gang);
+/* Its Admission, which says `told_state`, is about to be written; `is_news`: for another state or
+ * reason, or because there is none. False: it is too early, and it waits in line. True: it counts
+ * as written. */
+bool pace_allows(struct core *core, struct gang *gang, enum gang_state told_state, bool is_news);
+/* It couldn't be written after all. */
+void pace_give_back(struct gang *gang);
 /* What its memory says has changed (gang_remember()): the next change doesn't wait. */
 void pace_hurry(struct core *core, struct gang *gang);
 /* Those whose time has come are told, so many of them. */

@@ -7,6 +7,7 @@
 
 #include "gang_line.h"
 #include "gang_parts.h"
+#include "pace_state.h"
 #include "keys.h"
 #include "ledger.h"
 #include "quota_tree.h"
@@ -281,6 +282,7 @@ struct gang {
     uint64_t admission_hash;  /* of what was last written or seen; 0: none */
     uint64_t admission_effect_id;
     int64_t admission_next_ms; /* what is no news isn't told earlier; see pace.h */
+    int64_t pace_ms;           /* what was written of it is paid for by then */
     struct gang *next_late, *previous_late;
     int64_t reason_since_ms;
     int64_t reason_began_ms;  /* the same, whatever states it has gone through since */
@@ -323,11 +325,12 @@ struct gang {
     bool is_admission_seen : 1;
     bool is_admission_ownerless : 1; /* nobody else will collect it */
     bool is_admission_dirty : 1;
-    bool is_admission_late : 1; /* in core.late_first */
-    bool was_running : 1;       /* its Admission said so at the start */
-    bool is_size_pruned : 1;    /* the size is of a field that the API server dropped */
-    bool has_told_pruned : 1;   /* the Event about the missing gate */
-    bool has_told_drift : 1;    /* see drift.c */
+    enum pace_wait admission_wait : 2; /* in which line of core.late it stands */
+    enum pace_urgency untold : 2;      /* of what has changed since it was written */
+    bool was_running : 1;              /* its Admission said so at the start */
+    bool is_size_pruned : 1;           /* the size is of a field that the API server dropped */
+    bool has_told_pruned : 1;          /* the Event about the missing gate */
+    bool has_told_drift : 1;           /* see drift.c */
     uint32_t set_count;
     uint32_t past_count;
     uint32_t decision_index; /* scratch of core_decisions() */
@@ -373,12 +376,12 @@ struct core {
     struct table devices_by_key; /* of device_state */
     struct device_tree device_order;
     struct ailing_tree ailing_devices;
-    int64_t next_admission_retry_ms;     /* Admissions that were refused; 0: none */
-    struct gang *late_first, *late_last; /* Admissions that wait for their time: pace.h */
-    int64_t next_ghost_check_ms;   /* Admissions of Jobs that are no more; 0: there are none */
-    int64_t next_node_check_ms;    /* a NotReady node reaches its limit; 0: none */
-    int64_t next_rest_end_ms;      /* a quarantine ends; 0: there is none */
-    struct device_state **devices; /* by slot; NULL: free slot */
+    int64_t next_admission_retry_ms;   /* Admissions that were refused; 0: none */
+    struct pace_line late[PACE_LINES]; /* Admissions that wait for their time: pace.h */
+    int64_t next_ghost_check_ms;       /* Admissions of Jobs that are no more; 0: there are none */
+    int64_t next_node_check_ms;        /* a NotReady node reaches its limit; 0: none */
+    int64_t next_rest_end_ms;          /* a quarantine ends; 0: there is none */
+    struct device_state **devices;     /* by slot; NULL: free slot */
     uint32_t device_slots;
     uint32_t device_capacity;
     uint32_t device_slot_hint;     /* no free slot below it */

@@ -265,6 +265,9 @@ static bool fill_content(struct driver *driver, struct pending_write *write)
         return core_status_content(driver->core, write->effect.object_kind, write->effect.name,
                                    &write->arena, write->status);
     }
+    if (write->effect.kind == EFFECT_RECORD_EVENT) {
+        return core_event_is_told(driver->core, write->effect.uid);
+    }
     if (write->effect.kind == EFFECT_MAKE_REQUEST) {
         write->request = ARENA_NEW(&write->arena, struct request_content);
         return core_request_content(driver->core, write->effect.uid, &write->arena, write->request);

@@ -348,8 +348,10 @@ static void serve(struct scenario *s, const struct effect *effect)
         delete_admission(s, effect);
         break;
     case EFFECT_RECORD_EVENT:
-        s->counts.events++;
-        trace_effect(s, effect);
+        if (core_event_is_told(s->core, effect->uid)) {
+            s->counts.events++;
+            trace_effect(s, effect);
+        }
         break;
     case EFFECT_WRITE_STATUS:
         write_status(s, effect);

@@ -106,8 +106,11 @@
 #define CONFLICT_STEP_MS               5000  /* all that a clock that jumps can take of it */
 #define ADMISSION_RETRY_MS             15000 /* an Admission that the API server refused */
 #define ADMISSION_INTERVAL_MS          1500  /* between two writes of one, but for news: pace.h */
-#define STATUS_BEHIND_MS               200   /* until an older status of that object is answered */
-#define STATUS_INTERVAL_MS             2000  /* between two status writes of one Queue */
+#define PACE_PAID_MS                   20000 /* a write of a gang is paid for in so long */
+#define PACE_NUMBERS_MAX               12   /* who owes so many isn't told anew for numbers alone */
+#define PACE_NEWS_MAX                  30   /* nor for a reason to wait */
+#define STATUS_BEHIND_MS               200  /* until an older status of that object is answered */
+#define STATUS_INTERVAL_MS             2000 /* between two status writes of one Queue */
 
 /* base: metrics */
 #define METRIC_SERIES_MAX      10000u

@@ -60,7 +60,7 @@ enum effect_kind {
     EFFECT_PATCH_JOB = 1,    /* `patch`, guarded by uid and resourceVersion */
     EFFECT_WRITE_ADMISSION,  /* content by core_admission_content() when it is sent */
     EFFECT_DELETE_ADMISSION, /* of that uid: another Job's of the same name, or nobody's any more */
-    EFFECT_RECORD_EVENT,     /* `note` */
+    EFFECT_RECORD_EVENT,     /* `note`; core_event_is_told() when it is sent */
     EFFECT_WRITE_STATUS,     /* of a Queue, Cohort or ResourceFlavor; core_status_content() */
     EFFECT_SET_FINALIZER,    /* of a Queue: its whole list is `finalizers` */
     EFFECT_MARK_POD,         /* a Pod's annotation, as `patch` has the checkpoint's; no answer */
@@ -249,8 +249,12 @@ void core_renew_messages(struct core *core);
 bool core_admission_content(struct core *core, struct str job_uid, struct arena *arena,
                             struct admission *ret_admission);
 
-/* The same for those who only look: asked at any time, and nothing counts as written. False: there
- * is no such gang. */
+/* Whether an EFFECT_RECORD_EVENT of that Job is still to be written: not where too much is written
+ * of it (core/pace.h). It counts as written then. */
+bool core_event_is_told(struct core *core, struct str job_uid);
+
+/* core_admission_content() for those who only look: asked at any time, and nothing counts as
+ * written. False: there is no such gang. */
 bool core_admission_now(struct core *core, struct str job_uid, struct arena *arena,
                         struct admission *ret_admission);
 

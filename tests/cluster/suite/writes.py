@@ -89,6 +89,41 @@ def test_a_job_that_was_made_running_costs_three_writes(context):
     assert sum(written.values()) <= 3, written
 
 
+def test_a_job_that_is_edited_in_a_loop_costs_three_writes_a_minute(context):
+    """Its hold goes on and off: some thirty Admissions and Events at first, then three a minute. What its user
+    wants to know after that, that it has started and ended, is told at once."""
+    gangs, queue, _ = _prepare(context, "1")
+    cluster, namespace = gangs.cluster, gangs.namespace
+    gangs.create(manifests.job("first", namespace, pods=2, cpu="500m", queue=queue))
+    gangs.wait_state("first", "Running")
+    gangs.create(manifests.job("bad", namespace, pods=2, cpu="500m", queue=queue, run_for="1s"))
+    gangs.wait_reason("bad", "QuotaExhausted")
+
+    def edit_for(duration_s, pause_s):
+        end, edits = time.monotonic() + duration_s, 0
+        while time.monotonic() < end:
+            gangs.annotate("bad", "tallyman.dev/hold", "false" if edits % 2 else "true")
+            edits += 1
+            time.sleep(pause_s)
+        gangs.annotate("bad", "tallyman.dev/hold", "false")
+        return edits + 1
+
+    start = cluster.audit_position()
+    edits = edit_for(15, 0.1)
+    minute = cluster.audit_position()
+    edits += edit_for(60, 0.5)
+    at_first, then = (sum(count for (resource, name), count in written.items()
+                          if resource != "jobs" and name.startswith("bad"))
+                      for written in (_writes(cluster, start, namespace), _writes(cluster, minute, namespace)))
+    context.note(f"{edits} edits of a Job in 75 s: {at_first} Admissions and Events, {then} of them in the last minute")
+    assert then <= 4, then
+    began = time.monotonic()
+    gangs.delete("first")
+    gangs.wait_state("bad", "Finished")
+    context.note(f"started, run for 1 s and ended, all told after {time.monotonic() - began:.1f} s")
+    assert time.monotonic() - began < 10
+
+
 def test_a_queue_of_jobs_costs_two_writes_each(context):
     """Forty Jobs of which four run at once: what is written grows with the Jobs, not with the time
     that they wait."""
