@@ -31,7 +31,7 @@ struct request_state {
 
 /* All requests of one Job. */
 struct job_requests {
-    struct str job_uid; /* owned */
+    struct str owner; /* owned; see owner_key() */
     UT_hash_handle hh;
     struct request_state *first; /* never NULL */
     struct gang *gang;           /* NULL: the Job isn't known */

@@ -105,6 +105,19 @@ struct gang *gang_find(const struct core *core, struct str uid)
     return gang;
 }
 
+struct str owner_key(struct core *core, struct str namespace_name, struct str job_uid)
+{
+    return key_join(&core->scratch, namespace_name, job_uid);
+}
+
+struct gang *gang_of_owner(const struct core *core, struct str owner)
+{
+    size_t slash = str_find_char(owner, '/');
+    struct gang *gang = gang_find(core, str_skip(owner, slash + 1));
+    bool is_of = gang != NULL && str_eq(gang->namespace_name, str_take(owner, slash));
+    return is_of ? gang : NULL;
+}
+
 /* Its first bytes as a number that is as great as they come late. */
 static uint64_t start_of(struct str uid)
 {
@@ -128,7 +141,7 @@ struct gang *gang_new(struct core *core, struct str uid, struct str namespace_na
     gang->key = (struct str){text + uid.len, key.len};
     gang->namespace_name = str_take(gang->key, namespace_name.len);
     gang->name = str_skip(gang->key, namespace_name.len + 1);
-    gang->pods = pod_group_find(core, uid);
+    gang->pods = pod_group_find(core, owner_key(core, namespace_name, uid));
     if (gang->pods != NULL) {
         gang->pods->gang = gang;
     }

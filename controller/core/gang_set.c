@@ -183,12 +183,6 @@ struct pod_state *gang_first_pod(const struct gang *gang)
     return gang->pods == NULL ? NULL : gang->pods->pods;
 }
 
-bool pod_is_of(const struct pod_state *pod, const struct gang *gang)
-{
-    size_t slash = str_find_char(pod->key, '/');
-    return str_eq(str_take(pod->key, slash), gang->namespace_name);
-}
-
 /* It runs, and the Job, which has lost it, makes another in its place. */
 static bool is_replaced(const struct pod_state *pod, const struct gang *gang)
 {
@@ -199,7 +193,7 @@ static struct pod_count count_now(const struct core *core, struct gang *gang,
                                   const struct pod_state *pod)
 {
     struct pod_count count = {.is_live = false};
-    if (pod->is_terminal || (pod->is_orphan && !pod_is_of(pod, gang))) {
+    if (pod->is_terminal) {
         return count;
     }
     /* What dies on a dead node holds its devices, but no quota any more. */

@@ -77,12 +77,11 @@ static void add_devices(struct charge_maker *maker, struct str text, int64_t pod
     }
 }
 
-static uint32_t live_orphans(const struct pod_group *group, const struct gang *gang,
-                             const struct pod_state **ret_largest)
+static uint32_t live_orphans(const struct pod_group *group, const struct pod_state **ret_largest)
 {
     uint32_t count = 0;
     for (const struct pod_state *pod = group->pods; pod != NULL; pod = pod->next_in_group) {
-        if (!pod->is_orphan || pod->is_terminal || !pod_is_of(pod, gang)) {
+        if (!pod->is_orphan || pod->is_terminal) {
             continue;
         }
         count++;
@@ -116,20 +115,18 @@ static struct reserve_request charge_of(struct core *core, const struct admissio
 static bool revive(struct core *core, struct hash_orphan *orphan)
 {
     const struct admission *object = orphan->object;
-    struct pod_group *group = table_find(&core->pod_groups, object->spec.job_uid);
-    if (group == NULL || str_is_empty(object->spec.queue)) {
-        return false;
-    }
     size_t slash = str_find_char(orphan->key, '/');
-    struct gang *gang = gang_new(core, object->spec.job_uid, str_take(orphan->key, slash),
-                                 str_skip(orphan->key, slash + 1));
-    gang->is_job_gone = true; /* nothing is asked of it or written about it until it is freed */
+    struct str namespace_name = str_take(orphan->key, slash);
+    struct pod_group *group =
+        pod_group_find(core, owner_key(core, namespace_name, object->spec.job_uid));
     const struct pod_state *pod = NULL;
-    uint32_t count = live_orphans(group, gang, &pod);
-    if (count == 0) {
-        gang_free(core, gang);
+    uint32_t count = group == NULL ? 0 : live_orphans(group, &pod);
+    if (count == 0 || str_is_empty(object->spec.queue)) {
         return false;
     }
+    struct gang *gang =
+        gang_new(core, object->spec.job_uid, namespace_name, str_skip(orphan->key, slash + 1));
+    gang->is_job_gone = true; /* nothing is asked of it or written about it until it is freed */
     gang->is_admission_seen = true;
     gang->is_admission_ownerless = meta_controller(&object->meta) == NULL;
     gang->admission_uid = str_own(object->meta.uid);

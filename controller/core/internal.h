@@ -148,7 +148,7 @@ bool node_is_stuck(const struct core *core, const struct node_state *node);
 NODISCARD struct rc pod_apply(struct core *core, const struct pod *object, struct err *err);
 void pod_deleted(struct core *core, const struct pod *object);
 void pod_settle(struct core *core, struct pod_state *pod); /* after a claim changed */
-struct pod_group *pod_group_find(const struct core *core, struct str job_uid); /* or NULL */
+struct pod_group *pod_group_find(const struct core *core, struct str owner); /* or NULL */
 void pod_group_free_if_unused(struct core *core, struct pod_group *group);
 void pods_free(struct core *core);
 void nodes_free(struct core *core);
@@ -422,7 +422,6 @@ void gang_enqueue(struct core *core, struct gang *gang);
 void gang_dequeue(struct core *core, struct gang *gang);
 /* The first of its pods, by next_in_group; NULL: none has been seen. */
 struct pod_state *gang_first_pod(const struct gang *gang);
-bool pod_is_of(const struct pod_state *pod, const struct gang *gang); /* by its namespace */
 /* Looks at the Job, its pods and the time, and does what follows. Idempotent. */
 void gang_review(struct core *core, struct gang *gang);
 void gang_pods_changed(struct core *core, struct gang *gang); /* counts all its pods anew */

@@ -34,20 +34,20 @@ static void pod_link_node(struct core *core, struct pod_state *pod, struct str n
     node_touch(core, pod->node);
 }
 
-struct pod_group *pod_group_find(const struct core *core, struct str job_uid)
+struct pod_group *pod_group_find(const struct core *core, struct str owner)
 {
-    struct pod_group *group = table_find(&core->pod_groups, job_uid);
+    struct pod_group *group = table_find(&core->pod_groups, owner);
     return group;
 }
 
-static struct pod_group *pod_group_get(struct core *core, struct str job_uid)
+static struct pod_group *pod_group_get(struct core *core, struct str owner)
 {
-    struct pod_group *group = pod_group_find(core, job_uid);
+    struct pod_group *group = pod_group_find(core, owner);
     if (group == NULL) {
         group = MEM_NEW(struct pod_group);
-        group->job_uid = str_own(job_uid);
+        group->owner = str_own(owner);
         table_add(&core->pod_groups, group);
-        group->gang = gang_find(core, job_uid);
+        group->gang = gang_of_owner(core, owner);
         if (group->gang != NULL) {
             group->gang->pods = group;
         }
@@ -59,7 +59,7 @@ void pod_group_free_if_unused(struct core *core, struct pod_group *group)
 {
     if (group->gang == NULL && group->pods == NULL) {
         table_remove(&core->pod_groups, group);
-        str_drop(&group->job_uid);
+        str_drop(&group->owner);
         mem_free(group);
     }
 }
@@ -89,15 +89,16 @@ static void pod_unlink_group(struct core *core, struct pod_state *pod)
     }
 }
 
-static void pod_link_group(struct core *core, struct pod_state *pod, struct str job_uid)
+/* Of no Job where `owner` is empty. */
+static void pod_link_group(struct core *core, struct pod_state *pod, struct str owner)
 {
-    struct str now = pod->group == NULL ? STR_NONE : pod->group->job_uid;
-    if (str_eq(now, job_uid)) {
+    struct str now = pod->group == NULL ? STR_NONE : pod->group->owner;
+    if (str_eq(now, owner)) {
         return;
     }
     pod_unlink_group(core, pod);
-    if (!str_is_empty(job_uid)) {
-        pod->group = pod_group_get(core, job_uid);
+    if (!str_is_empty(owner)) {
+        pod->group = pod_group_get(core, owner);
         whatif_forget_gang(core, pod->group->gang);
         pod->next_in_group = pod->group->pods;
         pod->previous_in_group = NULL;
@@ -255,8 +256,7 @@ static struct str job_of(const struct pod *object)
 
 /* With --cascade=orphan a Job goes and its pods lose their owner, but they run on and take what
  * they took: they stay with the Job that they were seen with, or whose label they carry. Anybody
- * may write a label: such pods only ever add to what the Job still holds, and only in their own
- * namespace. */
+ * may write a label: such pods only ever add to what the Job still holds. */
 static void pod_read_owner(struct core *core, struct pod_state *pod, const struct pod *object)
 {
     struct str job_uid = job_of(object);
@@ -267,7 +267,9 @@ static void pod_read_owner(struct core *core, struct pod_state *pod, const struc
         pod->is_orphan = !str_is_empty(job_uid);
     }
     if (pod->group == NULL || !pod->is_orphan) {
-        pod_link_group(core, pod, job_uid);
+        bool has_job = !str_is_empty(job_uid);
+        pod_link_group(core, pod,
+                       has_job ? owner_key(core, object->meta.namespace_name, job_uid) : STR_NONE);
     }
 }
 

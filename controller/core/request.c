@@ -144,21 +144,21 @@ void requests_tidy(struct core *core, struct gang *gang)
 
 /* -- the table --------------------------------------------------------------------------------- */
 
-static struct job_requests *job_requests_find(const struct core *core, struct str job_uid)
+static struct job_requests *job_requests_find(const struct core *core, struct str owner)
 {
     struct job_requests *of = NULL;
-    HASH_FIND(hh, core->requests_by_job, job_uid.ptr, (unsigned)job_uid.len, of);
+    HASH_FIND(hh, core->requests_by_job, owner.ptr, (unsigned)owner.len, of);
     return of;
 }
 
-static void link_to_job(struct core *core, struct request_state *request, struct str job_uid)
+static void link_to_job(struct core *core, struct request_state *request, struct str owner)
 {
-    struct job_requests *of = job_requests_find(core, job_uid);
+    struct job_requests *of = job_requests_find(core, owner);
     if (of == NULL) {
         of = MEM_NEW(struct job_requests);
-        of->job_uid = str_own(job_uid);
-        HASH_ADD_KEYPTR(hh, core->requests_by_job, of->job_uid.ptr, (unsigned)of->job_uid.len, of);
-        of->gang = gang_find(core, job_uid);
+        of->owner = str_own(owner);
+        HASH_ADD_KEYPTR(hh, core->requests_by_job, of->owner.ptr, (unsigned)of->owner.len, of);
+        of->gang = gang_of_owner(core, owner);
         if (of->gang != NULL) {
             GANG_PUT(of->gang, room, requests, of);
         }
@@ -183,7 +183,7 @@ static void request_free(struct core *core, struct request_state *request)
     if (of->first == NULL) {
         requests_leave_gang(of->gang);
         HASH_DEL(core->requests_by_job, of);
-        str_drop(&of->job_uid);
+        str_drop(&of->owner);
         mem_free(of);
     }
     HASH_DEL(core->requests, request);
@@ -194,7 +194,8 @@ static void request_free(struct core *core, struct request_state *request)
 
 void requests_meet_gang(struct core *core, struct gang *gang)
 {
-    struct job_requests *of = job_requests_find(core, gang->uid);
+    struct job_requests *of =
+        job_requests_find(core, owner_key(core, gang->namespace_name, gang->uid));
     if (of != NULL) {
         of->gang = gang;
         GANG_PUT(gang, room, requests, of);
@@ -255,7 +256,9 @@ void request_apply(struct core *core, const struct provisioning_request *object)
             str_own(key_join(&core->scratch, object->meta.namespace_name, object->meta.name));
         request->attempt = attempt;
         HASH_ADD_KEYPTR(hh, core->requests, request->key.ptr, (unsigned)request->key.len, request);
-        link_to_job(core, request, meta_controller(&object->meta)->uid);
+        link_to_job(
+            core, request,
+            owner_key(core, object->meta.namespace_name, meta_controller(&object->meta)->uid));
     } else if (is_same(request->object, object)) {
         return;
     }

@@ -311,8 +311,8 @@ static bool keeps_reserved(struct core *core, struct gang *gang)
     bool is_open =
         stop_find(core, &core->scratch, gang->queue, gang->namespace_name).stop == STOP_NONE &&
         !str_is_set(gate_class_refusal(&core->scratch, gang));
-    bool wants_it =
-        is_open && gang->has_label && !gang->is_hold_wanted && !str_is_set(gang->trouble->invalid);
+    bool wants_it = is_open && gang->has_label && !gang->is_hold_wanted && !gang->is_job_deleting &&
+                    !str_is_set(gang->trouble->invalid);
     if (gang->room->check == NULL) {
         return preempt_review(core, gang, wants_it);
     }
@@ -453,6 +453,23 @@ static bool is_released(const struct gang *gang)
     return !is_stopping || (gang->is_suspended && has_stopped(gang));
 }
 
+static void review_job(struct core *core, struct gang *gang)
+{
+    if (gang->is_job_finished) {
+        review_finished(core, gang);
+    } else if (is_released(gang)) {
+        gang_free(core, gang); /* no longer ours */
+    } else if (gang->is_job_deleting && gang->live_pods == 0 && gang->state != GANG_RESERVED) {
+        stopping_is_deleted(core, gang);
+    } else if (!gang->is_suspended) {
+        review_running(core, gang);
+    } else if (gang->record != NULL) {
+        review_stopping(core, gang);
+    } else {
+        review_waiting(core, gang);
+    }
+}
+
 void gang_review(struct core *core, struct gang *gang)
 {
     if (!core->is_ready) {
@@ -476,15 +493,5 @@ void gang_review(struct core *core, struct gang *gang)
     }
     core->has_let_go = core->has_let_go || gang->wakes_promised;
     gang->wakes_promised = false;
-    if (gang->is_job_finished) {
-        review_finished(core, gang);
-    } else if (is_released(gang)) {
-        gang_free(core, gang); /* no longer ours */
-    } else if (!gang->is_suspended) {
-        review_running(core, gang);
-    } else if (gang->record != NULL) {
-        review_stopping(core, gang);
-    } else {
-        review_waiting(core, gang);
-    }
+    review_job(core, gang);
 }

@@ -473,7 +473,7 @@ struct core {
     int64_t advice_credit; /* what trials for advice may still cost; see advise.c */
     int64_t advice_credit_ms;
     struct request_state *requests;       /* by "namespace/name" */
-    struct job_requests *requests_by_job; /* by the Job's uid */
+    struct job_requests *requests_by_job; /* by owner_key() */
     bool has_passed_check;                /* one waits for its admission */
     bool has_freed_victim;                /* one that held only quota has given it back */
     bool lacks_requests;                  /* the server doesn't serve ProvisioningRequests */

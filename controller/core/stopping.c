@@ -82,3 +82,14 @@ void stopping_free(struct core *core)
     mem_free(core->stopping.items);
     mem_free(core->reserved.items);
 }
+
+void stopping_is_deleted(struct core *core, struct gang *gang)
+{
+    gang_dequeue(core, gang);
+    gang_set_timer(core, gang, 0);
+    if (gang->reservation != NULL) {
+        ledger_release(core, gang);
+        stopping_end(core, gang);
+    }
+    gang_set_state(core, gang, GANG_PENDING, "Deleted");
+}

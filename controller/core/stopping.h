@@ -16,6 +16,9 @@ bool stopping_is_for(const struct gang *victim, const struct gang *gang);
 struct victims stopping_find(struct core *core, const struct gang *gang, uint32_t *ret_own);
 /* The quota of those that stop for a gang that is Reserved, as if they were gone; and back. */
 void stopping_set_out(struct core *core, bool is_out);
+/* Its Job is being deleted, and finalizers keep it. No pod is left and none can come any more; the
+ * Job controller leaves such a Job alone, so its status stays as it was. */
+void stopping_is_deleted(struct core *core, struct gang *gang);
 void stopping_free(struct core *core);
 
 void gang_list_add(struct gang_list *list, struct gang *gang);

@@ -113,9 +113,14 @@ struct pod_state {
     bool is_orphan;      /* a Job has made it, and no owner is named any more */
 };
 
+/* By what objects are kept that name a Job as their owner: in its own namespace, for anybody may
+ * write an ownerReference. In the scratch arena. */
+struct str owner_key(struct core *core, struct str namespace_name, struct str job_uid);
+struct gang *gang_of_owner(const struct core *core, struct str owner); /* or NULL */
+
 /* The pods of one Job, which may be seen before the Job is, and after it has gone. */
 struct pod_group {
-    struct str job_uid;     /* owned */
+    struct str owner;       /* owned; see owner_key() */
     struct gang *gang;      /* borrowed; NULL: not one of ours */
     struct pod_state *pods; /* list by next_in_group */
 };

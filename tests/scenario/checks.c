@@ -343,6 +343,26 @@ static void requests_of_others_are_none_of_our_business(void **state)
     expect_state(s, "train", "Reserved WaitingForCheck");
 }
 
+/* A tenant may name any owner in its own namespace, and the uid of a Job is no secret. */
+static void request_of_another_namespace_provisions_nothing(void **state)
+{
+    struct scenario *s = *state;
+    given_a_checked_queue(s, "");
+    given_job(s, "train", "q", "pods=8 cpu=1");
+    char json[512];
+    (void)snprintf(json, sizeof(json),
+                   "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"other\",\"ownerReferences\":[{"
+                   "\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"name\":\"train\",\"uid\":"
+                   "\"" STR_FMT "\",\"controller\":true}]},"
+                   "\"spec\":{\"provisioningClassName\":\"" CLASS "\"},"
+                   "\"status\":{\"conditions\":[{\"type\":\"Provisioned\",\"status\":\"True\"}]}}",
+                   request_of(s, "train"), STR_ARG(scenario_job(s, "train")->meta.uid));
+    given_json(s, KIND_PROVISIONING_REQUEST, json);
+    expect_state(s, "train", "Reserved WaitingForCheck");
+    restart(s, WITH_ADMISSIONS);
+    expect_state(s, "train", "Reserved WaitingForCheck");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +385,7 @@ int main(void)
         scenario_test(room_that_is_not_there_yet_is_not_promised),
         scenario_test(a_long_message_is_cut),
         scenario_test(requests_of_others_are_none_of_our_business),
+        scenario_test(request_of_another_namespace_provisions_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
