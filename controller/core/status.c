@@ -73,6 +73,10 @@ static struct condition_list queue_conditions(const struct core *core, struct ar
                                             "another in spec.resourceGroups",
                                             STR_ARG(missing)));
     }
+    if (queue->node.is_in_cycle) {
+        return ready_condition(core, arena, old, &object->meta, false, "Cycle",
+                               quota_trouble(&queue->node, arena));
+    }
     if (str_is_set(queue->node.doubled)) {
         return ready_condition(core, arena, old, &object->meta, false, "Invalid",
                                doubled_text(arena, &queue->node));
