@@ -43,6 +43,15 @@ static bool is_record_whole(const struct admission_record *record)
     return is_whole;
 }
 
+/* A partial admission's count isn't put back where the Job's user has changed it since. */
+static void keep_edited_count(struct admission_record *record, const struct job *job)
+{
+    const struct opt_int *now = &job->spec.parallelism;
+    if (now->is_set && now->value != record->pod_sets.items[0].count.value) {
+        record->restore->parallelism = (struct opt_int){false, 0};
+    }
+}
+
 /* The record if there is one that can be read; whoever forged another gets none. */
 static struct admission_record *read_record(struct core *core, const struct gang *gang,
                                             const struct job *job, const struct gang_input *input)
@@ -59,6 +68,9 @@ static struct admission_record *read_record(struct core *core, const struct gang
         record->pod_sets.items[0].name = input->sets[0].name; /* no other can be meant */
     }
     bool is_taken = is_record_whole(record);
+    if (is_taken && record->restore != NULL) {
+        keep_edited_count(record, job);
+    }
     if (is_taken && gang->reservation == NULL) { /* it is about to be charged for */
         is_taken = record_is_believable(core, record, input, job->meta.namespace_name);
     }

@@ -78,6 +78,18 @@ bool address_is_loopback(const struct sockaddr_storage *address)
                                           : ntohl(ip4->sin_addr.s_addr) >> 24 == 127;
 }
 
+bool address_is_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    if (a->ss_family != b->ss_family) {
+        return false;
+    }
+    return a->ss_family == AF_INET6
+               ? IN6_ARE_ADDR_EQUAL(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                                    &((const struct sockaddr_in6 *)b)->sin6_addr)
+               : ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+                     ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+}
+
 socklen_t address_bytes(const struct sockaddr_storage *address)
 {
     return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)

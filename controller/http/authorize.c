@@ -105,9 +105,15 @@ bool http_is_foreign(const struct http_server *server, struct MHD_Connection *co
         str_from_c(MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST));
     struct str origin = str_from_c(
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ORIGIN));
+    struct str site =
+        str_from_c(MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site"));
     /* A page of another site can have its own name point at 127.0.0.1, and would then be of the
      * same origin for the browser: but it asks for that name. */
-    if (server->tls == NULL && !is_loopback_authority(host)) {
+    if (server->tls == NULL && str_is_set(host) && !is_loopback_authority(host)) {
+        return true;
+    }
+    /* What an image or a script of a page asks for has no Origin; browsers say so in this. */
+    if (str_is_set(site) && !str_eq_c(site, "same-origin") && !str_eq_c(site, "none")) {
         return true;
     }
     if (!str_is_set(origin)) {

@@ -14,6 +14,8 @@ struct http_client {
     struct http_review *review;        /* borrowed from the authorizer; NULL: none is under way */
     enum http_verdict verdict;         /* on the request that is being read */
     uint64_t deadline_ms;              /* loop time by which its request must be answered */
+    struct sockaddr_storage address;   /* where it comes from */
+    bool is_cut_off;                   /* MHD will see that its stream has ended */
     struct http_client *previous;
     struct http_client *next;
 };

@@ -16,8 +16,56 @@ static void client_restart_clock(struct http_server *server, struct http_client 
     client->deadline_ms = uv_now(server->loop) + server->options.request_ms;
 }
 
-/* A slow client that sends a byte now and then is never idle: it is cut off by the clock. MHD sees
- * the end of the stream and tidies up. */
+/* MHD sees the end of the stream and tidies up. */
+static void client_cut_off(struct http_client *client)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    client->is_cut_off = true;
+    (void)shutdown(info->connect_fd, SHUT_RDWR);
+}
+
+/* How many connections its address has. */
+static uint32_t clients_of_address(const struct http_server *server,
+                                   const struct http_client *client)
+{
+    uint32_t count = 0;
+
+    for (const struct http_client *other = server->clients; other != NULL; other = other->next) {
+        count += !other->is_cut_off && address_is_same_host(&other->address, &client->address);
+    }
+    return count;
+}
+
+/* Whoever connects and says little would keep others out, a kubelet's probe too. So places are kept
+ * for who comes next: where they are taken, the one that has been answered nothing for longest
+ * goes, of those whose address has the most. */
+static void make_room(struct http_server *server)
+{
+    struct http_client *worst = NULL;
+    uint32_t worst_count = 0;
+    uint32_t open_count = 0;
+
+    for (struct http_client *client = server->clients; client != NULL; client = client->next) {
+        open_count += !client->is_cut_off;
+    }
+    for (struct http_client *client = server->clients;
+         client != NULL && open_count > HTTP_CONNECTIONS_KEPT; client = client->next) {
+        uint32_t count = client->is_cut_off ? 0 : clients_of_address(server, client);
+
+        if (count > worst_count ||
+            (count > 0 && count == worst_count && client->deadline_ms <= worst->deadline_ms)) {
+            worst = client;
+            worst_count = count;
+        }
+    }
+    if (worst != NULL) {
+        client_cut_off(worst);
+    }
+}
+
+/* A slow client that sends a byte now and then is never idle: it is cut off by the clock. */
 static void on_sweep(uv_timer_t *timer)
 {
     struct http_server *server = timer->data;
@@ -25,10 +73,7 @@ static void on_sweep(uv_timer_t *timer)
 
     for (struct http_client *client = server->clients; client != NULL; client = client->next) {
         if (now_ms >= client->deadline_ms) {
-            const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-            (void)shutdown(info->connect_fd, SHUT_RDWR);
+            client_cut_off(client);
         }
     }
 }
@@ -40,6 +85,15 @@ static void client_add(struct http_server *server, struct MHD_Connection *connec
 
     client->server = server;
     client->connection = connection;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+
+    if (info != NULL && info->client_addr != NULL) {
+        bool is_ip6 = info->client_addr->sa_family == AF_INET6;
+
+        memcpy(&client->address, info->client_addr,
+               is_ip6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+    }
     client->next = server->clients;
     if (client->next != NULL) {
         client->next->previous = client;
@@ -49,6 +103,7 @@ static void client_add(struct http_server *server, struct MHD_Connection *connec
     server->clients = client;
     client_restart_clock(server, client);
     *socket_context = client;
+    make_room(server);
 }
 
 static void client_remove(struct http_server *server, struct http_client *client)

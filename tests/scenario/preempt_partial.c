@@ -51,12 +51,33 @@ static void too_few_pods_for_its_own_quota_stop_nobody(void **state)
     expect_state(s, "large", "Running");
 }
 
+/* Its user has lowered it since: what it asked for before isn't put back. */
+static void count_that_its_user_has_changed_stays(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", "cpu=3");
+    given_job(s, "part", "q", "pods=6 min=1 partial=true cpu=1");
+    expect_state(s, "part", "Admitted");
+    check_i64(scenario_job(s, "part")->spec.parallelism.value, 3);
+    gang_starts(s, "part", "n1 n1 n1");
+    job_resized(s, "part", 2, 6);
+    object_gone(s, KIND_POD, "part-2");
+    expect_used(s, "q", "cpu=2");
+    restart(s, WITH_ADMISSIONS);
+    job_suspended_by_user(s, "part", true);
+    gang_stops(s, "part");
+    check_i64(scenario_job(s, "part")->spec.parallelism.value, 2);
+    expect_state(s, "part", "Held Held");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(as_many_pods_as_the_own_quota_holds),
         scenario_test(over_a_restart_too),
         scenario_test(too_few_pods_for_its_own_quota_stop_nobody),
+        scenario_test(count_that_its_user_has_changed_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,6 +143,7 @@
 
 /* http */
 #define HTTP_CONNECTIONS_MAX        64u
+#define HTTP_CONNECTIONS_KEPT       56u /* of these; the rest is for who comes next */
 #define HTTP_CONNECTIONS_PER_IP_MAX 32u
 #define HTTP_CONNECTION_BYTES       (16u * 1024)
 #define HTTP_BACKLOG                64

@@ -17,4 +17,6 @@ NODISCARD struct rc address_parse(struct str text, struct sockaddr_storage *ret_
 struct str address_format(const struct sockaddr_storage *address, char buffer[ADDRESS_TEXT_BYTES]);
 /* 127.0.0.0/8 or ::1: nobody but this host gets there. */
 bool address_is_loopback(const struct sockaddr_storage *address);
+/* Of one host, whatever their ports. */
+bool address_is_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 socklen_t address_bytes(const struct sockaddr_storage *address);

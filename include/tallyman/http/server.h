@@ -10,9 +10,11 @@
  * is 405 with Allow, any other path 404, each with a plain sentence. Answers are never cached.
  *
  * Clients can't hurt the loop: at most HTTP_CONNECTIONS_MAX of them, HTTP_CONNECTIONS_PER_IP_MAX
- * from one address, HTTP_CONNECTION_BYTES for a request's head, no body that is read, HTTP_IDLE_S
- * without progress and HTTP_REQUEST_S from the start of a request (or of the connection) to the end
- * of its answer. Connections beyond the limit wait in the system's backlog. */
+ * from one address (whoever comes finds room: where HTTP_CONNECTIONS_KEPT are open, one of the
+ * address that has most is cut off), HTTP_CONNECTION_BYTES for a request's head, no body that is
+ * read, HTTP_IDLE_S without progress and HTTP_REQUEST_S from the start of a request (or of the
+ * connection) to the end of its answer. Connections beyond the limit wait in the system's backlog.
+ */
 #pragma once
 
 #include <stdbool.h>

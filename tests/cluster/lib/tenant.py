@@ -244,10 +244,20 @@ class Attack:
         return found
 
     def check_honest(self):
-        """The neighbour's next Job starts as ever, and what it had is free again."""
+        """The neighbour's next Job starts as ever, and what it had is free again, whatever a pod of the
+        tenant's says whose it is."""
         name = f"{SECRET}-honest"
         self.neighbours.create(manifests.job(name, self.victim, pods=2, cpu="500m", queue="closed"))
         self.neighbours.wait_ready(name, 2)
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "controller": True,
+                 "uid": self.neighbours.job(name)["metadata"]["uid"]}
+        status, text = self.ask("POST", self.path("pods"), json.dumps({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "stranger", "finalizers": ["example.com/mine"], "ownerReferences": [owner],
+                         "annotations": {"example.com/stop-for": "60s"}},
+            "spec": {"nodeName": "worker-1", "terminationGracePeriodSeconds": 1000,
+                     "containers": [{"name": "main", "image": "none"}]}}))
+        assert status < 300, text
         self.neighbours.delete(name)
         self.gangs.wait_used("closed", "cpu", "0")
 

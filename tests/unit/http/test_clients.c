@@ -178,6 +178,26 @@ static void a_flood_from_one_address_leaves_room_for_others(void **state)
     expect_answer(get(f, "GET", "/healthz"), "200 OK", "ok\n");
 }
 
+/* A kubelet's probe is answered however many there are that connect and say nothing. */
+static void slow_clients_of_many_addresses_leave_room_for_others(void **state)
+{
+    struct fixture *f = *state;
+    struct flood floods[4];
+    char url[128];
+
+    f->options.idle_s = 60;
+    f->options.request_ms = 60000;
+    open_server(f);
+    (void)snprintf(url, sizeof(url), "http://%s/healthz", http_server_address(f->server).ptr);
+    for (uint8_t i = 0; i < 4; i++) {
+        (void)flood_start(f, &floods[i], (uint8_t)(2 + i), 40);
+        assert_string_equal(curl(f, (char *[]){"curl", "-sSf", "-m", "2", url, NULL}), "ok\n");
+    }
+    for (int i = 0; i < 4; i++) {
+        flood_stop(f, &floods[i]);
+    }
+}
+
 static void at_the_limit_the_loop_doesnt_spin(void **state)
 {
     struct fixture *f = *state;
@@ -264,6 +284,7 @@ int main(void)
         T(slow_clients_are_cut_off_and_hinder_nobody),
         T(an_idle_connection_is_closed),
         T(a_flood_from_one_address_leaves_room_for_others),
+        T(slow_clients_of_many_addresses_leave_room_for_others),
         T(at_the_limit_the_loop_doesnt_spin),
         T(all_who_filled_it_may_leave_at_once),
         T(with_nobody_there_it_sleeps),

@@ -283,6 +283,11 @@ static void another_sites_page_gets_nothing(void **state)
     expect_status(f, "Host: localhost:80\r\nOrigin: https://localhost:80", "403");
     expect_status(f, "Host: localhost:80\r\nOrigin: http://evil.example.com", "403");
     expect_status(f, "Host: localhost:80\r\nOrigin: null", "403");
+    expect_status(f, "Host: localhost:80\r\nSec-Fetch-Site: cross-site", "403");
+    expect_status(f, "Host: localhost:80\r\nSec-Fetch-Site: same-site", "403");
+    expect_status(f, "Host: localhost:80\r\nSec-Fetch-Site: same-origin", "200");
+    expect_status(f, "Host: localhost:80\r\nSec-Fetch-Site: none", "200");
+    expect_answer(talk(f, "GET /healthz HTTP/1.0\r\n\r\n"), "200 OK", "ok\n"); /* no browser */
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_tls, teardown_tls)
