@@ -130,7 +130,7 @@ static void what_another_replica_says_until_this_one_leads(void **state)
     given_queue(s, "q", "cpu=4 timeout=1m base=1s limit=1");
     given_job(s, "a", "q", "pods=2 cpu=1");
     snprintf(json, sizeof(json),
-             "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"jobUid\":\"%s\"},\"status\":{"
+             "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"jobUID\":\"%s\"},\"status\":{"
              "\"requeue\":{\"count\":1}}}",
              scenario_job(s, "a")->meta.uid.ptr);
     given_json(s, KIND_ADMISSION, json);
@@ -146,6 +146,31 @@ static void what_another_replica_says_until_this_one_leads(void **state)
     expect_state(s, "a", "Pending Backoff");
 }
 
+/* What the leader before wrote last, seen while our own write is refused: the gang stands where it
+ * says, behind the one that came in between. */
+static void a_place_that_comes_late_is_taken(void **state)
+{
+    struct scenario *s = *state;
+    char json[512];
+    given_a_waiting_gang(s);
+    given_job(s, "third", "q", "pods=2 cpu=1 created=1000");
+    admissions_are_refused(s, true);
+    scenario_start(s);
+    snprintf(json, sizeof(json),
+             "{\"metadata\":{\"name\":\"second\"},\"spec\":{\"jobUID\":\"%s\"},\"status\":{"
+             "\"queuedAt\":\"2026-11-30T12:00:02Z\"}}",
+             scenario_job(s, "second")->meta.uid.ptr);
+    given_json(s, KIND_ADMISSION, json);
+    admissions_are_refused(s, false);
+    at(s, 2 * RETRY_MS);
+    expect_state(s, "second", "Pending QuotaExhausted");
+    job_finishes(s, "first");
+    expect_state(s, "third", "Admitted");
+    expect_state(s, "second", "Pending QuotaExhausted");
+    job_finishes(s, "third");
+    expect_state(s, "second", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +180,7 @@ int main(void)
         scenario_test(refused_restoration_says_what_was_meant),
         scenario_test(nothing_is_said_of_what_is_gone),
         scenario_test(what_another_replica_says_until_this_one_leads),
+        scenario_test(a_place_that_comes_late_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
