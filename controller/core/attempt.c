@@ -2,10 +2,6 @@
 #include "attempt.h"
 #include "bound.h"
 
-#include <assert.h>
-
-#include "tallyman/base/alloc.h"
-
 struct verdict verdict_say(enum reason reason, uint32_t waits_for, struct str message)
 {
     return (struct verdict){.reason = reason, .waits_for = waits_for, .message = message};
@@ -157,19 +153,35 @@ static bool is_basic(struct str resource)
            str_eq_c(resource, "ephemeral-storage") || str_eq_c(resource, RESOURCE_PODS);
 }
 
+/* Its place among those that the set draws on, entered if new; FLAVORS_PER_GANG_MAX: no place is
+ * left. */
+static int32_t place_of_group(struct set_attempt *set, int32_t group)
+{
+    uint32_t g = 0;
+    while (g < set->group_count && set->groups[g] != group) {
+        g++;
+    }
+    if (g == set->group_count && g < FLAVORS_PER_GANG_MAX) {
+        set->groups[set->group_count++] = group;
+    }
+    return (int32_t)g;
+}
+
 static struct verdict find_groups(struct attempt *attempt, struct set_attempt *set)
 {
     struct str mode = attempt->object->spec.undeclared_resources;
     for (uint32_t i = 0; i < set->demand_count; i++) {
         struct quota_demand *demand = &set->demands[i];
-        demand->group = group_of(attempt->core, attempt->object, demand->resource);
-        if (demand->group >= 0) {
-            uint32_t g = 0;
-            while (g < set->group_count && set->groups[g] != demand->group) {
-                g++;
-            }
-            if (g == set->group_count && g < FLAVORS_PER_GANG_MAX) {
-                set->groups[set->group_count++] = demand->group;
+        int32_t group = group_of(attempt->core, attempt->object, demand->resource);
+        if (group >= 0) {
+            demand->group = place_of_group(set, group);
+            if (demand->group == FLAVORS_PER_GANG_MAX) {
+                return verdict_say(REASON_INVALID, WAIT_CONFIG,
+                                   arena_format(&attempt->core->scratch,
+                                                "its pods draw on more than %d resource groups of "
+                                                "queue " STR_FMT,
+                                                FLAVORS_PER_GANG_MAX,
+                                                STR_ARG(attempt->shape->queue->name)));
             }
             continue;
         }
@@ -230,13 +242,7 @@ const struct quota_flavor *attempt_flavor(const struct attempt *attempt,
                                           const struct set_attempt *set,
                                           const struct quota_demand *demand)
 {
-    for (uint32_t g = 0; g < set->group_count; g++) {
-        if (set->groups[g] == demand->group) {
-            return attempt_chosen(attempt, set, g);
-        }
-    }
-    assert(false && "a demand's group is among the set's");
-    mem_die("a resource without its group");
+    return attempt_chosen(attempt, set, (uint32_t)demand->group);
 }
 
 struct verdict attempt_check_flavor(struct attempt *attempt, struct set_attempt *set,

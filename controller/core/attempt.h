@@ -11,7 +11,7 @@ struct quota_demand {
     struct str resource;
     int64_t per_pod;
     int64_t shared; /* by named claims that nobody is charged for yet */
-    int32_t group;  /* index in spec.resourceGroups; -1: not rationed */
+    int32_t group;  /* index in the set's groups; -1: not rationed */
 };
 
 /* One pod set's part in it. */
@@ -19,7 +19,7 @@ struct set_attempt {
     const struct pod_set *set;
     struct quota_demand *demands; /* in the scratch arena; DEMANDS_MAX at most */
     uint32_t demand_count;
-    int32_t groups[FLAVORS_PER_GANG_MAX]; /* those that the set draws on */
+    int32_t groups[FLAVORS_PER_GANG_MAX]; /* in spec.resourceGroups: those that the set draws on */
     uint32_t group_count;
     uint32_t choice[FLAVORS_PER_GANG_MAX];                       /* flavor index per group */
     const struct resource_flavor *flavors[FLAVORS_PER_GANG_MAX]; /* of that choice */

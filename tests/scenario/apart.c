@@ -179,6 +179,102 @@ static void pod_may_ask_for_64_resources(void **state)
     expect_state(s, "fewer", "Admitted");
 }
 
+/* Nor for more beside the pod itself. */
+static void pod_asks_for_no_more_resources_than_are_looked_at(void **state)
+{
+    struct scenario *s = *state;
+    char options[4096];
+    size_t length = (size_t)snprintf(options, sizeof(options), "pods=1");
+    given_queue(s, "q", "cpu=1 undeclared=Allow");
+    for (int i = 0; i < 65; i++) {
+        length +=
+            (size_t)snprintf(options + length, sizeof(options) - length, " example.com/r%02d=1", i);
+    }
+    given_node(s, "n1", options + strlen("pods=1"));
+    given_job(s, "many", "q", options);
+    expect_state(s, "many", "Pending Invalid");
+    expect_message(s, "many", "asks for more than 64 different resources");
+}
+
+/* Claims NAME-0 to NAME-2, each of devices of 20 classes that no other asks for. */
+static void given_claims_of_60_classes(struct scenario *s, enum object_kind kind, const char *name,
+                                       const char *spec, const char *end)
+{
+    for (int i = 0; i < 60; i++) {
+        given_class(s, make(s, "c%02d.x", i).ptr, "true");
+    }
+    for (int c = 0; c < 3; c++) {
+        struct text requests = list_text(s);
+        for (int i = 20 * c; i < 20 * (c + 1); i++) {
+            text_addf(&requests,
+                      "%s{\"name\":\"r%02d\",\"exactly\":{\"deviceClassName\":\"c%02d.x\"}}",
+                      comma(&requests), i, i);
+        }
+        given_json(s, kind,
+                   make(s,
+                        "{\"metadata\":{\"name\":\"%s-%d\"},\"spec\":%s{\"devices\":{"
+                        "\"requests\":[" STR_FMT "]}}%s}",
+                        name, c, spec, STR_ARG(text_str(&requests)), end)
+                       .ptr);
+    }
+}
+
+/* A class of devices counts as one, whether each pod has a claim or all share it. */
+static void pod_asks_for_no_more_classes_than_are_looked_at(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_node(s, "n3",
+               "example.com/r0=1 example.com/r1=1 example.com/r2=1 example.com/r3=1 "
+               "example.com/r4=1");
+    given_claims_of_60_classes(s, KIND_RESOURCE_CLAIM_TEMPLATE, "own", "{\"spec\":", "}");
+    given_claims_of_60_classes(s, KIND_RESOURCE_CLAIM, "shared", "", "");
+    struct text others = list_text(s);
+    for (int i = 0; i < 5; i++) {
+        text_addf(&others, " example.com/r%d=1", i);
+    }
+    given_job(s, "own", "q",
+              make(s, "pods=1 template=own-0 template=own-1 template=own-2" STR_FMT,
+                   STR_ARG(text_str(&others)))
+                  .ptr);
+    expect_state(s, "own", "Pending Invalid");
+    expect_message(s, "own", "asks for more than 64 different resources");
+    given_job(s, "shared", "q",
+              make(s, "pods=1 claim=shared-0 claim=shared-1 claim=shared-2" STR_FMT,
+                   STR_ARG(text_str(&others)))
+                  .ptr);
+    expect_state(s, "shared", "Pending Invalid");
+    expect_message(s, "shared", "asks for more than 64 different resources");
+}
+
+/* No API server takes a Queue of more groups than eight; whoever draws on eight may start. */
+static void pod_draws_on_eight_resource_groups(void **state)
+{
+    struct scenario *s = *state;
+    struct text queue = list_text(s);
+    struct text node = list_text(s);
+    struct text job = list_text(s);
+    text_addf(&job, "pods=1");
+    for (int i = 0; i < 9; i++) {
+        const char *flavor = make(s, "f%d", i).ptr;
+        given_flavor(s, flavor, "");
+        text_addf(&queue, " group=new flavor=%s example.com/r%d=1", flavor, i);
+        text_addf(&node, " example.com/r%d=1", i);
+        text_addf(&job, " example.com/r%d=1", i);
+        if (i == 7) {
+            given_queue(s, "eight", make(s, STR_FMT, STR_ARG(text_str(&queue))).ptr);
+            given_node(s, "n1", make(s, STR_FMT, STR_ARG(text_str(&node))).ptr);
+            given_job(s, "eight", "eight", make(s, STR_FMT, STR_ARG(text_str(&job))).ptr);
+        }
+    }
+    given_queue(s, "nine", make(s, STR_FMT, STR_ARG(text_str(&queue))).ptr);
+    given_node(s, "n2", make(s, STR_FMT, STR_ARG(text_str(&node))).ptr);
+    given_job(s, "nine", "nine", make(s, STR_FMT, STR_ARG(text_str(&job))).ptr);
+    expect_state(s, "eight", "Admitted");
+    expect_state(s, "nine", "Pending Invalid");
+    expect_message(s, "nine", "its pods draw on more than 8 resource groups of queue nine");
+}
+
 static void given_labelled(struct scenario *s, const char *name, const char *role)
 {
     char json[600];
@@ -264,6 +360,9 @@ int main(void)
         cmocka_unit_test(working_pod_keeps_others_off),
         scenario_test(working_pod_keeps_others_off_its_zone),
         scenario_test(pod_may_ask_for_64_resources),
+        scenario_test(pod_asks_for_no_more_resources_than_are_looked_at),
+        scenario_test(pod_asks_for_no_more_classes_than_are_looked_at),
+        scenario_test(pod_draws_on_eight_resource_groups),
         scenario_test(labels_that_differ_between_gangs_may_be_any),
         scenario_test(relabelled_node_leaves_the_zone_that_is_kept),
         scenario_test(pod_on_a_node_that_is_gone_keeps_nobody_off),
