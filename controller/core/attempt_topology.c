@@ -9,10 +9,9 @@
 
 #include "tallyman/base/limits.h"
 
-/* The number of levels down to that label; 0: it is none of the flavor's. */
-static uint32_t depth_in(const struct resource_flavor *flavor, struct str key)
+/* The number of levels down to that label; 0: it is none of them. */
+static uint32_t depth_in(const struct flavor_topology *topology, struct str key)
 {
-    const struct flavor_topology *topology = flavor->spec.topology;
     for (uint32_t l = 0; topology != NULL && l < topology->levels.count; l++) {
         if (str_eq(topology->levels.items[l], key)) {
             return l + 1;
@@ -38,8 +37,9 @@ static struct str levels_text(struct arena *arena, const struct set_attempt *set
 static const struct flavor_topology *topology_of(const struct set_attempt *set, struct str key)
 {
     for (uint32_t f = 0; f < set->flavor_count; f++) {
-        if (depth_in(set->flavors[f], key) > 0) {
-            return set->flavors[f]->spec.topology;
+        const struct flavor_topology *topology = set->flavors[f]->spec.topology;
+        if (depth_in(topology, key) > 0) {
+            return topology;
         }
     }
     return NULL;
@@ -70,15 +70,12 @@ struct verdict attempt_check_level(struct attempt *attempt, const struct set_att
 static bool is_same_down_to(const struct flavor_topology *a, const struct flavor_topology *b,
                             struct str key)
 {
-    for (uint32_t l = 0; l < a->levels.count && l < b->levels.count; l++) {
-        if (!str_eq(a->levels.items[l], b->levels.items[l])) {
-            return false;
-        }
-        if (str_eq(a->levels.items[l], key)) {
-            return true;
-        }
+    uint32_t depth = depth_in(a, key);
+    bool is_same = depth_in(b, key) == depth;
+    for (uint32_t l = 0; l < depth && is_same; l++) {
+        is_same = str_eq(a->levels.items[l], b->levels.items[l]);
     }
-    return false;
+    return is_same;
 }
 
 static struct verdict find_topology(struct attempt *attempt)

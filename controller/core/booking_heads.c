@@ -236,8 +236,5 @@ void bookings_init(struct core *core)
 
 void bookings_free(struct core *core)
 {
-    for (uint32_t i = 0; i < core->bookings->count; i++) {
-        booking_drop(&core->bookings->items[i]);
-    }
-    mem_free(core->bookings);
+    mem_free(core->bookings); /* each booking has gone with its gang */
 }

@@ -95,7 +95,7 @@ struct str check_failure(struct arena *arena, const struct request_state *reques
     enum request_says says = request_says(request, &because);
     return arena_format(arena, "ProvisioningRequest " STR_FMT " %s" STR_FMT,
                         STR_ARG(request->object->meta.name), texts[says],
-                        STR_ARG(says == REQUEST_GOING ? STR("") : quoted(arena, because)));
+                        STR_ARG(quoted(arena, says == REQUEST_GOING ? NULL : because)));
 }
 
 /* How far the request is. */

@@ -265,7 +265,7 @@ static void claim_replace(struct core *core, struct claim_state *claim,
     bool was_going = old != NULL && old->meta.deletion_timestamp.is_set;
     bool is_changed = was_there != (object != NULL) || was_allocated != claim_is_allocated(claim) ||
                       has_fewer_users || is_going != was_going;
-    drift_claim(core, claim);
+    drift_claim(core, claim->key);
     group_claim_changed(core, claim, old);
     if (is_changed && claim->users > 0) {
         claim_tell_shapes(core, claim);

@@ -39,18 +39,14 @@ static bool pod_set_depends(const struct pod_set *set, enum object_kind kind,
 {
     struct str namespace_name = set->shape->namespace_name;
     bool is_namespace_same = str_eq(namespace_name, object->namespace_name);
-    switch ((int)kind) {
-    case KIND_LIMIT_RANGE:
-        return is_namespace_same;
-    case KIND_RESOURCE_CLAIM_TEMPLATE:
-        return is_namespace_same && pod_set_names_template(set, object->name);
-    case KIND_RUNTIME_CLASS:
-        return str_eq(set->spec->runtime_class_name, object->name);
-    case KIND_NAMESPACE:
+    if (kind == KIND_NAMESPACE) {
         return str_eq(namespace_name, object->name);
-    default:
-        return false;
     }
+    if (kind == KIND_RUNTIME_CLASS) {
+        return str_eq(set->spec->runtime_class_name, object->name);
+    }
+    bool is_template = kind == KIND_RESOURCE_CLAIM_TEMPLATE; /* else a LimitRange */
+    return is_namespace_same && (!is_template || pod_set_names_template(set, object->name));
 }
 
 static bool shape_depends(const struct shape *shape, enum object_kind kind,

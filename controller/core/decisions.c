@@ -7,23 +7,17 @@
 
 const char *decision_name(enum decision decision)
 {
-    switch (decision) {
-    case DECISION_ADMIT:
-        return "Admit";
-    case DECISION_PREEMPT:
-        return "Preempt";
-    case DECISION_WAIT:
-        return "Wait";
-    case DECISION_HELD:
-        return "Held";
-    case DECISION_INVALID:
-        return "Invalid";
-    case DECISION_KEEP:
-        return "Keep";
-    case DECISION_EVICT:
-        return "Evict";
-    }
-    return "";
+    static const char *const names[] = {
+        [0] = "", /* there is none */
+        [DECISION_ADMIT] = "Admit",
+        [DECISION_PREEMPT] = "Preempt",
+        [DECISION_WAIT] = "Wait",
+        [DECISION_HELD] = "Held",
+        [DECISION_INVALID] = "Invalid",
+        [DECISION_KEEP] = "Keep",
+        [DECISION_EVICT] = "Evict",
+    };
+    return names[decision];
 }
 
 static enum decision waiting_decision(const struct gang *gang, const struct verdict *verdict)

@@ -124,9 +124,6 @@ i128 device_share_room(const struct core *core, const struct device_state *devic
         bool is_it = str_eq(device->used->items[u].name, capacity->key);
         room -= is_it ? device->used->items[u].amount : 0;
     }
-    if (device->shares == NULL) {
-        return room;
-    }
     room -= device->shares_epoch == core->plan_epoch ? device->shares[i].planned : 0;
     return room + (shares_freed(core, device) > 0 ? device->shares[i].freed : 0);
 }
@@ -263,9 +260,6 @@ static void device_leave_plan(struct device_state *device)
 
 void device_unplan(struct core *core, struct device_state *device)
 {
-    if (device->plan_epoch != core->plan_epoch) {
-        return;
-    }
     plan_drop_device(core, device);
     device_leave_plan(device);
 }

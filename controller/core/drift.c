@@ -289,9 +289,9 @@ void drift_forget_gang(struct core *core, struct gang *gang)
 /* -- named claims -------------------------------------------------------------------------------
  */
 
-static void claim_vanished(struct core *core, const struct claim_state *claim)
+static void claim_vanished(struct core *core, struct str key)
 {
-    struct gang *payer = ledger_set_void(core, claim->key, true);
+    struct gang *payer = ledger_set_void(core, key, true);
     /* What ends lets go of its claims a moment before or behind its pods. */
     if (payer != NULL && !payer->is_job_deleting && gang_promised_pods(payer) > 0) {
         core->drift.vanished++;
@@ -300,7 +300,7 @@ static void claim_vanished(struct core *core, const struct claim_state *claim)
                           "ResourceClaim " STR_FMT
                           " is gone that its pods name; nobody is charged for it any more. They "
                           "start once it is there again",
-                          STR_ARG(claim->key)));
+                          STR_ARG(key)));
     }
 }
 
@@ -323,13 +323,14 @@ static void raise_to_requests(struct core *core, const struct claim_state *claim
     }
 }
 
-void drift_claim(struct core *core, const struct claim_state *claim)
+void drift_claim(struct core *core, struct str key)
 {
     if (!core->is_ready) {
         return;
     }
-    if (claim->object == NULL) {
-        claim_vanished(core, claim);
+    const struct claim_state *claim = table_find(&core->claims, key);
+    if (claim == NULL || claim->object == NULL) {
+        claim_vanished(core, key);
         return;
     }
     (void)ledger_set_void(core, claim->key, false);
@@ -361,13 +362,7 @@ void drift_start(struct core *core)
         gang->has_told_drift = gang->is_admission_seen; /* before the restart, as a rule */
         drift_gang(core, gang);
         for (uint32_t i = 0; i < gang->reservation->claim_count; i++) {
-            struct str key = gang->reservation->claims[i].key;
-            struct claim_state *claim = table_find(&core->claims, key);
-            if (claim == NULL) {
-                (void)ledger_set_void(core, key, true);
-            } else {
-                drift_claim(core, claim);
-            }
+            drift_claim(core, gang->reservation->claims[i].key);
         }
     }
 }

@@ -15,7 +15,7 @@ static int verdict_rank(enum reason reason)
 {
     switch ((int)reason) {
     case REASON_NONE:
-        return 9;
+        return 0; /* there is none yet */
     case REASON_RESERVED_FOR_OTHER:
         return 8;
     case REASON_NODE_SHAPE:
@@ -250,8 +250,7 @@ static void try_flavors(struct attempt *attempt, struct evaluation *ret_evaluati
         is_never &= verdict_is_passed_over(&verdict);
         note_shortage(attempt, &verdict, ret_evaluation, &shortage_capacity);
         note_flavor(attempt, &verdict, &evidence);
-        if (nearest.reason == REASON_NONE ||
-            verdict_rank(verdict.reason) > verdict_rank(nearest.reason)) {
+        if (verdict_rank(verdict.reason) > verdict_rank(nearest.reason)) {
             nearest = verdict;
             ret_evaluation->fit = evaluation.fit;
             note_nearest(attempt->core, &nearest, &evaluation.fit, &evidence);

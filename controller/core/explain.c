@@ -9,50 +9,26 @@
 
 #define BLOCKERS_MAX 8
 
-const char *exclusion_text(enum exclusion exclusion)
-{
-    switch (exclusion) {
-    case EXCLUDED_NOT_READY:
-        return "not ready";
-    case EXCLUDED_UNHEALTHY:
-        return "unhealthy";
-    case EXCLUDED_QUARANTINE:
-        return "in quarantine";
-    case EXCLUDED_CORDONED:
-        return "cordoned";
-    case EXCLUDED_FLAVOR:
-        return "of another flavor";
-    case EXCLUDED_SELECTOR:
-        return "not selected by the pods";
-    case EXCLUDED_TAINT:
-        return "tainted";
-    case EXCLUDED_CLAIM:
-        return "out of reach of the claim's devices";
-    case EXCLUDED_FULL:
-        return "with too little room";
-    case EXCLUDED_COUNT:
-        break;
-    }
-    return "";
-}
-
-static const char *exclusion_code(enum exclusion exclusion)
-{
-    static const char *const codes[EXCLUDED_COUNT] = {[EXCLUDED_NOT_READY] = "NotReady",
-                                                      [EXCLUDED_UNHEALTHY] = "Unhealthy",
-                                                      [EXCLUDED_QUARANTINE] = "Quarantine",
-                                                      [EXCLUDED_CORDONED] = "Cordoned",
-                                                      [EXCLUDED_FLAVOR] = "OtherFlavor",
-                                                      [EXCLUDED_SELECTOR] = "NotSelected",
-                                                      [EXCLUDED_TAINT] = "Tainted",
-                                                      [EXCLUDED_CLAIM] = "ClaimElsewhere",
-                                                      [EXCLUDED_FULL] = "Full"};
-    return codes[exclusion];
-}
+/* In the Admission, and in a sentence. */
+static const struct {
+    const char *code;
+    const char *text;
+} exclusions[EXCLUDED_COUNT + 1] = {
+    [EXCLUDED_NOT_READY] = {"NotReady", "not ready"},
+    [EXCLUDED_UNHEALTHY] = {"Unhealthy", "unhealthy"},
+    [EXCLUDED_QUARANTINE] = {"Quarantine", "in quarantine"},
+    [EXCLUDED_CORDONED] = {"Cordoned", "cordoned"},
+    [EXCLUDED_FLAVOR] = {"OtherFlavor", "of another flavor"},
+    [EXCLUDED_SELECTOR] = {"NotSelected", "not selected by the pods"},
+    [EXCLUDED_TAINT] = {"Tainted", "tainted"},
+    [EXCLUDED_CLAIM] = {"ClaimElsewhere", "out of reach of the claim's devices"},
+    [EXCLUDED_FULL] = {"Full", "with too little room"},
+    [EXCLUDED_COUNT] = {"", ""},
+};
 
 struct str exclusion_sentence(struct arena *arena, enum exclusion exclusion, struct str why)
 {
-    const char *text = exclusion_text(exclusion);
+    const char *text = exclusions[exclusion].text;
     return str_is_empty(why) ? str_from_c(text)
                              : arena_format(arena, "%s (" STR_FMT ")", text, STR_ARG(why));
 }
@@ -286,7 +262,7 @@ static void add_nodes(const struct evidence *evidence, const struct advice *advi
     for (int i = 0; i < EXCLUDED_COUNT; i++) {
         if (evidence->excluded[i] > 0) {
             nodes->excluded.items[nodes->excluded.count++] = (struct explanation_exclusion){
-                .reason = str_from_c(exclusion_code((enum exclusion)i)),
+                .reason = str_from_c(exclusions[i].code),
                 .count = {true, evidence->excluded[i]},
                 .message = arena_copy_str(arena, exclusion_sentence(arena, (enum exclusion)i,
                                                                     evidence->excluded_why[i]))};

@@ -332,7 +332,7 @@ void drift_pod(struct core *core, struct pod_state *pod);
 void drift_forget_pod(struct core *core, struct pod_state *pod); /* before it leaves its gang */
 void drift_gang(struct core *core, struct gang *gang);           /* all its pods */
 void drift_forget_gang(struct core *core, struct gang *gang);    /* before it holds nothing */
-void drift_claim(struct core *core, const struct claim_state *claim); /* it has changed, or gone */
+void drift_claim(struct core *core, struct str key);             /* it has changed, or gone */
 /* On which flavor the gang is, or would be, charged for devices of the class; absent: on none. */
 struct str drift_flavor(const struct gang *gang, struct str class_name);
 void drift_start(struct core *core); /* all has been listed */

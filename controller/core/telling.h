@@ -11,7 +11,6 @@ void evidence_keep(struct evidence *kept, const struct evidence *seen);
 void evidence_drop(struct evidence *evidence);
 /* All but what is told of the flavors. */
 void evidence_renew_numbers(struct evidence *kept, const struct evidence *seen);
-const char *exclusion_text(enum exclusion exclusion); /* "not ready" */
 /* "tainted (maintenance)"; static or in the arena. */
 struct str exclusion_sentence(struct arena *arena, enum exclusion exclusion, struct str why);
 /* The evidence behind the verdict as the Admission carries it; borrowed from the arena. With advice
