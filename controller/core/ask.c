@@ -170,6 +170,7 @@ static bool ask_add_option(struct core *core, const struct ask_place *place, str
     ask->options = mem_realloc(ask->options, (ask->option_count + 1) * sizeof(*ask->options));
     struct ask_option *option = &ask->options[ask->option_count++];
     *option = option_read(core, claim, place->request, exact);
+    option->claim = ask->claim_count - 1;
     ask->is_special = ask->is_special || option_is_special(option);
     ask->has_all = ask->has_all || option->is_all;
     if (str_is_set(option->profile->problem)) {

@@ -11,6 +11,7 @@
 struct ask_option {
     struct device_profile *profile;            /* counted in its `users` */
     const struct device_request_exact *object; /* borrowed from the claim's spec */
+    uint32_t claim;                            /* index of the claim that it is of */
     int64_t count;                             /* devices; of all: at least one */
     bool is_all;                               /* every device there that matches */
     bool is_admin;        /* whether or not somebody has it, and leaving it as it is */
@@ -65,8 +66,6 @@ struct str ask_is_too_hard(struct core *core, const struct pod_set *set);
 struct str ask_is_tied(struct core *core, const struct pod_set *set);
 struct str ask_is_held_back(struct core *core, const struct pod_set *set,
                             const struct device_state *device);
-/* Whose option it is: the index of the claim. */
-uint32_t ask_claim_of(const struct device_ask *ask, uint32_t option);
 /* Names its claims; in the scratch arena. */
 struct str ask_names(struct core *core, const struct pod_set *set);
 

@@ -308,6 +308,7 @@ bool node_place_claim(struct core *core, const struct shared_claim_demand *claim
  * many as could be there alone, on top of the plan and whether there is room for it or not. */
 void node_crowd(struct core *core, const struct pod_demand *demand, struct node_state *node,
                 int64_t pods);
+/* Of a device that no one node has: whether the node sees it. */
 bool device_is_visible(const struct device_state *device, const struct node_state *node);
 /* Free devices that match, seen from that node; INT64_MIN if a selector failed on one. */
 int64_t node_free_devices(struct core *core, struct device_profile *profile,

@@ -157,9 +157,6 @@ static enum found check_drawn(struct search *search, const struct candidate *can
         /* All of them are wanted, and the claim itself forbids it: the scheduler gives up. */
         return pick->option->is_all ? break_off(search, BREACH_CONSTRAINT, pick->claim) : FOUND_NOT;
     }
-    if (answer == SHARE_BROKEN) {
-        return break_off(search, BREACH_CAPACITY, pick->claim);
-    }
     return answer == SHARE_FITS ? FOUND_ALL : FOUND_NOT;
 }
 
@@ -175,8 +172,11 @@ static enum found take(struct search *search, uint32_t index, const struct ask_o
     size_t capacities = candidate->device->device->capacity.count;
     i128 *amounts = ARENA_ARRAY(&search->core->scratch, i128, capacities + 1);
     enum share_answer answer = take_amounts(search, candidate, option, amounts);
+    if (answer == SHARE_BROKEN) {
+        return break_off(search, BREACH_CAPACITY, claim);
+    }
     if (answer != SHARE_FITS && !option->is_all) {
-        return answer == SHARE_BROKEN ? break_off(search, BREACH_CAPACITY, claim) : FOUND_NOT;
+        return FOUND_NOT;
     }
     struct pick pick = {.candidate = index,
                         .option = option,
@@ -389,7 +389,7 @@ static bool fails_for_all(struct search *search)
                 bool is_selector =
                     profile_match(search->core, option->profile, candidate->device) == MATCH_FAILED;
                 (void)break_off(search, is_selector ? BREACH_SELECTOR : BREACH_CAPACITY,
-                                ask_claim_of(search->ask, o));
+                                option->claim);
                 return true;
             }
         }

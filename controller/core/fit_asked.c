@@ -50,7 +50,8 @@ static bool is_known(const struct picked *known, uint32_t count, const struct pi
 
 #define ORDERS_MAX 24 /* of LOOSE_SLICES_MAX slices */
 
-/* The fewest pods that any choice of orders leaves room for, at most `want`. */
+/* The fewest pods that any choice of orders leaves room for, at most `want`. Once the search is too
+ * hard, so is the one for each further pod, at its first step. */
 static int64_t least_pods(struct search *search, int64_t want, enum found *ret_end)
 {
     struct picked known[ORDERS_MAX];
@@ -70,9 +71,6 @@ static int64_t least_pods(struct search *search, int64_t want, enum found *ret_e
             least = pods < least ? pods : least;
         }
         search_undo_pod(search, first);
-        if (*ret_end == FOUND_TOO_HARD) {
-            return 0;
-        }
     }
     return least;
 }

@@ -61,19 +61,6 @@ struct str ask_is_held_back(struct core *core, const struct pod_set *set,
                         STR_ARG(ask_names(core, set)));
 }
 
-uint32_t ask_claim_of(const struct device_ask *ask, uint32_t option)
-{
-    for (uint32_t c = 0; c < ask->claim_count; c++) {
-        for (uint32_t r = 0; r < ask->claims[c].request_count; r++) {
-            const struct ask_request *request = &ask->claims[c].requests[r];
-            if (option - request->first_option < request->option_count) {
-                return c;
-            }
-        }
-    }
-    return 0;
-}
-
 /* The first claim that asks for more devices than a claim may have, whichever of its alternatives
  * are taken; NULL: none does. */
 static const struct ask_claim *find_too_many(const struct device_ask *ask, int64_t *ret_devices)
@@ -127,20 +114,12 @@ static const struct ask_claim *find_all(const struct device_ask *ask)
 }
 
 /* What kube-scheduler finds there. */
-static const char *breach_text(enum breach_kind kind)
-{
-    switch (kind) {
-    case BREACH_SELECTOR:
-        return "has a selector that fails on a device there";
-    case BREACH_COUNT:
-        return "asks for more devices there than the 32 that a claim may have";
-    case BREACH_CONSTRAINT:
-        return "asks for all devices, and its constraints forbid some of those there";
-    case BREACH_CAPACITY:
-        return "asks for a capacity of a device there that can't be calculated with";
-    }
-    return "";
-}
+static const char *const breach_texts[] = {
+    [BREACH_SELECTOR] = "has a selector that fails on a device there",
+    [BREACH_COUNT] = "asks for more devices there than the 32 that a claim may have",
+    [BREACH_CONSTRAINT] = "asks for all devices, and its constraints forbid some of those there",
+    [BREACH_CAPACITY] = "asks for a capacity of a device there that can't be calculated with",
+};
 
 static void tell_break(struct fit_result *result, enum reason reason, struct str sentence)
 {
@@ -187,7 +166,7 @@ static bool ask_breaks(struct core *core, const struct pod_demand *demand,
                              "kube-scheduler gives up on its pods when it looks at node " STR_FMT
                              ": " STR_FMT " %s",
                              STR_ARG(node->name), STR_ARG(ask->claims[breach.claim].where),
-                             breach_text(breach.kind)));
+                             breach_texts[breach.kind]));
             return true;
         }
         if (is_too_hard) { /* it may give up there */

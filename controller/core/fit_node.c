@@ -156,9 +156,6 @@ i128 node_room(const struct core *core, const struct node_state *node, struct st
 
 bool device_is_visible(const struct device_state *device, const struct node_state *node)
 {
-    if (device->node != NULL) {
-        return device->node == node;
-    }
     const struct resource_slice_spec *spec = &device->slice->spec;
     bool is_per_device = opt_is_true(spec->per_device_node_selection);
     const struct opt_bool *all = is_per_device ? &device->device->all_nodes : &spec->all_nodes;

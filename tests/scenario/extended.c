@@ -281,6 +281,27 @@ static void both_names_of_an_account_in_two_flavors(void **state)
     expect_state(s, "a", "Admitted");
 }
 
+/* Pods on their way that want a device by that name, and pods that want none, are no crowd of one
+ * kind: each takes what it asks for. */
+static void promised_pods_with_and_without_are_told_apart(void **state)
+{
+    struct scenario *s = *state;
+    given_class_for(s, NAME);
+    given_node(s, "n1", "cpu=3");
+    given_devices(s, "n1", "g0 g1");
+    given_queue(s, "q", "cpu=9 " NAME "=9");
+    given_job(s, "with", "q", "pods=1 cpu=1 " NAME "=1");
+    given_job(s, "without", "q", "pods=1 cpu=1");
+    expect_state(s, "with", "Admitted");
+    expect_state(s, "without", "Admitted");
+    given_job(s, "two", "q", "pods=1 cpu=1 " NAME "=2");
+    expect_state(s, "two", "Pending DevicesExhausted");
+    given_job(s, "second", "q", "pods=1 cpu=1");
+    expect_state(s, "second", "Admitted");
+    given_job(s, "last", "q", "pods=1 cpu=1");
+    expect_state(s, "last", "Pending NodesFull");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +316,7 @@ int main(void)
         scenario_test(nodes_that_its_pods_may_not_use_do_not_count),
         scenario_test(plugin_of_a_node_that_is_not_ready_is_out_for_health),
         scenario_test(both_names_of_an_account_in_two_flavors),
+        scenario_test(promised_pods_with_and_without_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -326,6 +326,47 @@ static void each_flavor_has_its_own_quarantine(void **state)
     }
 }
 
+/* Two devices of the node, of these boards. */
+static void given_boards(struct scenario *s, const char *node, int first, int second)
+{
+    char json[768];
+    snprintf(json, sizeof(json),
+             "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"driver\":\"gpu.example.com\","
+             "\"nodeName\":\"%s\",\"pool\":{\"name\":\"%s\",\"generation\":1,"
+             "\"resourceSliceCount\":1},\"devices\":["
+             "{\"name\":\"g0\",\"attributes\":{\"board\":{\"int\":%d}}},"
+             "{\"name\":\"g1\",\"attributes\":{\"board\":{\"int\":%d}}}]}}",
+             node, node, node, first, second);
+    given_json(s, KIND_RESOURCE_SLICE, json);
+}
+
+/* The devices of a pod have to be of one board. That a node which is out for its health has such a
+ * pair is told; one that is out for other reasons, and one whose devices are of two boards, don't
+ * count. */
+static void sick_node_that_alone_has_a_pair_is_told(void **state)
+{
+    struct scenario *s = *state;
+    given_class(s, "gpu.example.com", "device.driver == 'gpu.example.com'");
+    given_json(s, KIND_RESOURCE_CLAIM_TEMPLATE,
+               "{\"metadata\":{\"name\":\"paired\"},\"spec\":{\"spec\":{\"devices\":{\"requests\":["
+               "{\"name\":\"r\",\"exactly\":{\"deviceClassName\":\"gpu.example.com\",\"count\":2}}"
+               "],\"constraints\":[{\"matchAttribute\":\"gpu.example.com/board\"}]}}}}");
+    given_queue(s, "q", "gpu.example.com=8");
+    given_node(s, "kept", "cpu=4 taint=mine:NoSchedule");
+    given_node(s, "odd", "cpu=4");
+    given_node(s, "sick", "cpu=4 ready=False");
+    given_boards(s, "kept", 1, 1);
+    given_boards(s, "odd", 1, 2);
+    given_boards(s, "sick", 1, 1);
+    given_job(s, "gang", "q", "pods=1 template=paired");
+    expect_state(s, "gang", "Pending DevicesUnhealthy");
+    expect_message(s, "gang",
+                   "the free devices are enough for 0 of 1 pods with ResourceClaimTemplate "
+                   "ml/paired; with what is out for health reasons it could start: node sick");
+    given_job(s, "two", "q", "pods=2 template=paired");
+    expect_state(s, "two", "Pending NeverFits");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +383,7 @@ int main(void)
         scenario_test(pressure_is_a_condition_like_others),
         scenario_test(condition_of_a_time_to_come_counts_from_when_it_is_seen),
         scenario_test(each_flavor_has_its_own_quarantine),
+        scenario_test(sick_node_that_alone_has_a_pair_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* Devices that no node owns, where not all nodes see the same: a gang may use them wherever they
  * are seen, as long as no choice of kube-scheduler's can leave a pod without. */
+#include <stdio.h>
+
 #include "support/check.h"
 #include "support/scenario.h"
 
@@ -133,6 +135,53 @@ static void gang_is_held_to_a_node_where_it_is_sure_of_its_devices(void **state)
               "n2");
 }
 
+#define POOLS      7
+#define VIEWS_TOLD 64
+
+/* A node with that label for each pool that it sees: bit by bit. */
+static void given_node_that_sees(struct scenario *s, unsigned pools)
+{
+    char name[16];
+    char options[256];
+    int length = snprintf(options, sizeof(options), "cpu=16");
+    for (unsigned p = 0; p < POOLS; p++) {
+        if ((pools >> p & 1) != 0) {
+            length += snprintf(options + length, sizeof(options) - (size_t)length,
+                               " label=pool%u:yes", p);
+        }
+    }
+    snprintf(name, sizeof(name), "n%u", pools);
+    given_node(s, name, options);
+}
+
+/* Seven pools of one device each. As long as no more than 64 different choices of them are seen
+ * from nodes it can be told that all devices are found; with more it can't. */
+static void nodes_of_too_many_views_can_not_be_told(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    for (int p = 0; p < POOLS; p++) {
+        char json[512];
+        snprintf(json, sizeof(json),
+                 "{\"metadata\":{\"name\":\"p%d\"},\"spec\":{\"driver\":\"gpu.example.com\","
+                 "\"pool\":{\"name\":\"p%d\",\"generation\":1,\"resourceSliceCount\":1},"
+                 "\"nodeSelector\":{\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":"
+                 "\"pool%d\",\"operator\":\"Exists\"}]}]},\"devices\":[{\"name\":\"g\"}]}}",
+                 p, p, p);
+        given_json(s, KIND_RESOURCE_SLICE, json);
+    }
+    for (unsigned view = 1; view <= VIEWS_TOLD; view++) {
+        given_node_that_sees(s, view);
+    }
+    given_job(s, "seven", "q", "pods=7 template=one");
+    expect_state(s, "seven", "Admitted");
+    object_gone(s, KIND_JOB, "seven");
+    given_node_that_sees(s, VIEWS_TOLD + 1);
+    given_job(s, "seven", "q", "pods=7 template=one");
+    expect_state(s, "seven", "Pending NodeShape");
+    expect_message(s, "seven", "only 1 of its 7 pods is sure to find devices");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +191,7 @@ int main(void)
         scenario_test(full_node_may_have_taken_what_others_need),
         scenario_test(gangs_on_their_way_count_together),
         scenario_test(gang_is_held_to_a_node_where_it_is_sure_of_its_devices),
+        scenario_test(nodes_of_too_many_views_can_not_be_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
