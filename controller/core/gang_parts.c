@@ -82,5 +82,4 @@ void gang_parts_free(struct gang *gang)
     if (gang->trouble != &gang_trouble_none) {
         mem_free((void *)(uintptr_t)gang->trouble);
     }
-    gang_parts_init(gang);
 }

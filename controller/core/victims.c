@@ -445,7 +445,7 @@ bool victims_find(struct core *core, struct gang *gang, struct evaluation *seen,
     gang->look_again_ms = 0;
     gang->shape->is_preempting_beside_promises = false;
     gang->shape->is_preempting_short_of_room = false;
-    uint32_t own = 0;
+    uint32_t own;
     struct victims stopping = stopping_find(core, gang, &own);
     bool is_short = seen->verdict.reason != REASON_NONE && stopping.count > 0;
     bool is_found = false;
