@@ -108,6 +108,8 @@ static void nothing_is_said_of_what_is_gone(void **state)
     struct str uid = arena_copy_str(arena, scenario_job(s, "a")->meta.uid);
     (void)core_status_content(core, KIND_QUEUE, STR("q"), arena, &content);
     assert_true(core_admission_now(core, uid, arena, &admission));
+    check_str(admission.meta.name, "a");
+    check_str(admission.status.state, "Pending");
     object_gone(s, KIND_COHORT, "lab");
     assert_false(core_status_content(core, KIND_COHORT, STR("lab"), arena, &content));
     object_gone(s, KIND_RESOURCE_FLAVOR, "spot");

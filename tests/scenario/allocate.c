@@ -65,6 +65,7 @@ static void given_world(struct scenario *s)
 #define OF_CLASS  "'deviceClassName':'" CLASS "'"
 #define WITH(cel) ",'selectors':[{'cel':{'expression':'" cel "'}}]"
 #define TWO       "'requests':[{'name':'r','exactly':{" OF_CLASS ",'count':2}}]"
+#define ONE       "'requests':[{'name':'r','exactly':{" OF_CLASS "}}]"
 #define ALL       "'requests':[{'name':'r','exactly':{" OF_CLASS ",'allocationMode':'All'}}]"
 
 /* -- constraints ------------------------------------------------------------------------------- */
@@ -231,6 +232,31 @@ static void more_slices_than_four_can_not_be_told(void **state)
 }
 
 /* -- how many devices a claim may have --------------------------------------------------------- */
+
+/* As many requests of a pod as are counted: a node of a domain has so many places for it. */
+static void pods_of_very_many_requests_are_counted(void **state)
+{
+    struct scenario *s = *state;
+    static char list[JSON_BYTES];
+    char requests[JSON_BYTES] = "'requests':[";
+    size_t length = strlen(requests);
+    given_flavor(s, "default", "level=zone");
+    given_world(s);
+    given_node(s, "n1", "cpu=100 pods=110 label=zone:z");
+    given_slice(s, "s", "n1", many(list, "d", 128, ""));
+    for (int i = 0; i < 32; i++) {
+        length +=
+            (size_t)snprintf(requests + length, sizeof(requests) - length,
+                             "%s{'name':'r%d','exactly':{" OF_CLASS "}}", i == 0 ? "" : ",", i);
+    }
+    (void)snprintf(requests + length, sizeof(requests) - length, "]");
+    given_ask(s, "half", requests);
+    given_job_spec(s, "gang", "q", "pods=2 required=zone",
+                   "{\"resourceClaims\":[{\"name\":\"a\",\"resourceClaimTemplateName\":\"half\"},"
+                   "{\"name\":\"b\",\"resourceClaimTemplateName\":\"half\"}],\"containers\":[{"
+                   "\"name\":\"main\"}]}");
+    expect_state(s, "gang", "Admitted");
+}
 
 /* An alternative that would make the claim larger than Kubernetes allows isn't one. And that a
  * pod has a device already says nothing about those like it: the search for the second alternative
@@ -409,6 +435,55 @@ static void node_of_more_pods_than_there_was_room_to_note(void **state)
     expect_state(s, "more", "Pending DevicesExhausted");
 }
 
+#define IS_LARGE WITH("device.attributes[\\\"" CLASS "\\\"].is_large")
+
+/* Pods that take any device and a large one: where the slice of small ones comes first there is
+ * enough for two, where the other does only for one. Nobody knows which does. */
+static void order_of_slices_that_is_worst_counts(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_slice(s, "s-0", "n1",
+                "{'name':'a','attributes':{'is_large':{'bool':false}}},"
+                "{'name':'b','attributes':{'is_large':{'bool':false}}}");
+    given_slice(s, "s-1", "n1",
+                "{'name':'a','attributes':{'is_large':{'bool':true}}},"
+                "{'name':'b','attributes':{'is_large':{'bool':true}}}");
+    given_ask(s, "both",
+              "'requests':[{'name':'any','exactly':{" OF_CLASS "}},"
+              "{'name':'large','exactly':{" OF_CLASS IS_LARGE "}}]");
+    given_job(s, "two", "q", "pods=2 template=both");
+    expect_state(s, "two", "Pending NodeShape");
+    given_job(s, "one", "q", "pods=1 template=both");
+    expect_state(s, "one", "Admitted");
+}
+
+/* Of ten claims of 70 letters so many are named as 512 bytes hold. */
+static void names_of_many_claims_are_cut(void **state)
+{
+    struct scenario *s = *state;
+    char devices[JSON_BYTES];
+    char spec[4096] = "{\"resourceClaims\":[";
+    size_t length = strlen(spec);
+    given_world(s);
+    for (int i = 0; i < 10; i++) {
+        char name[80];
+        (void)snprintf(name, sizeof(name), "claim-%d-%060d", i, i);
+        given_ask(s, name, i == 0 ? TWO NUMA : ONE);
+        length += (size_t)snprintf(spec + length, sizeof(spec) - length,
+                                   "%s{\"name\":\"c%d\",\"resourceClaimTemplateName\":\"%s\"}",
+                                   i == 0 ? "" : ",", i, name);
+    }
+    (void)snprintf(spec + length, sizeof(spec) - length, "],\"containers\":[{\"name\":\"main\"}]}");
+    char slice[] = "s-0";
+    for (int i = 0; i < 5; i++) {
+        slice[2] = (char)('0' + i);
+        given_slice(s, slice, "n1", many(devices, "a", 10, ",'attributes':{'numa':{'int':0}}"));
+    }
+    given_job_spec(s, "gang", "q", "pods=2", spec);
+    expect_message(s, "gang", "ml/claim-5-0… could be met in too many ways");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +503,9 @@ int main(void)
         scenario_test(admin_access_takes_no_part),
         scenario_test(claim_that_breaks_is_named),
         scenario_test(node_of_more_pods_than_there_was_room_to_note),
+        scenario_test(pods_of_very_many_requests_are_counted),
+        scenario_test(order_of_slices_that_is_worst_counts),
+        scenario_test(names_of_many_claims_are_cut),
     };
     return cmocka_run_group_tests_name("allocate", tests, NULL, NULL);
 }

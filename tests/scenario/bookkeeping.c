@@ -146,6 +146,23 @@ static void relabelled_gang_is_charged_where_it_started(void **state)
     expect_used(s, "q", "cpu=0");
 }
 
+/* Queues of ever new names come and go. */
+static void nothing_is_left_of_a_queue_that_is_gone(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_queue(s, "q", "cpu=2");
+    given_queue(s, "p", "cpu=2");
+    scenario_start(s);
+    object_gone(s, KIND_QUEUE, "q");
+    struct arena arena;
+    arena_init(&arena);
+    struct queue_figures_list list = core_queue_figures(scenario_core(s), &arena);
+    check_i64(list.count, 1);
+    check_str(list.items[0].queue, "p");
+    arena_deinit(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +171,7 @@ int main(void)
         scenario_test(victims_that_still_stop_are_counted),
         scenario_test(a_busy_queues_status_is_written_now_and_then),
         scenario_test(relabelled_gang_is_charged_where_it_started),
+        scenario_test(nothing_is_left_of_a_queue_that_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

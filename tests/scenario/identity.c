@@ -463,6 +463,21 @@ static void pod_of_another_kind_of_job(void **state)
     }
 }
 
+/* One that a restart finds, too. */
+static void admission_that_a_restart_finds_is_left_for_a_while(void **state)
+{
+    struct scenario *s = *state;
+    given_small_cluster(s);
+    given_job(s, "a", "q", "pods=5 cpu=1");
+    expect_state(s, "a", "Pending NeverFits");
+    job_deleted_now(s, "a");
+    restart(s, WITH_ADMISSIONS);
+    at(s, 59000);
+    expect_state(s, "a", "Pending NeverFits");
+    at(s, 61000);
+    expect_state(s, "a", "no Admission");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,6 +502,7 @@ int main(void)
         scenario_test(reserved_job_that_is_deleted_lets_go),
         scenario_test(queue_that_is_deleted_stays_until_its_last_gang_ends),
         scenario_test(pod_of_another_kind_of_job),
+        scenario_test(admission_that_a_restart_finds_is_left_for_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,12 +116,38 @@ static void victims_are_sought_on_the_flavors_of_both_sets(void **state)
     expect_state(s, "low1", "Admitted");
 }
 
+/* Seventeen flavors for each of two sets are more combinations than are tried. Where one has no
+ * room even alone, nothing is tried for the other: it comes to its last flavor. */
+static void a_set_that_is_short_alone_is_tried_on_its_own_flavors(void **state)
+{
+    enum { FLAVORS = 17 };
+    struct scenario *s = *state;
+    char quota[1024] = "";
+    for (int i = 0, length = 0; i < FLAVORS; i++) {
+        char name[16];
+        char label[32];
+        char node[64];
+        (void)snprintf(name, sizeof(name), "f%02d", i);
+        (void)snprintf(label, sizeof(label), "label=kind:%s", name);
+        (void)snprintf(node, sizeof(node), "cpu=%d %s", i == FLAVORS - 1 ? 64 : 8, label);
+        given_flavor(s, name, label);
+        given_node(s, name, node);
+        length +=
+            snprintf(quota + length, sizeof(quota) - (size_t)length, "flavor=%s cpu=100 ", name);
+    }
+    given_queue(s, "q", quota);
+    given_pod_set(s, "a", "worker", "pods=1 cpu=1");
+    given_job(s, "a", "q", "pods=1 cpu=32");
+    expect_state(s, "a", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(each_set_finds_its_flavors),
         scenario_test(combinations_are_told_by_set_and_group),
         scenario_test(victims_are_sought_on_the_flavors_of_both_sets),
+        scenario_test(a_set_that_is_short_alone_is_tried_on_its_own_flavors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,12 +89,32 @@ static void devices_that_are_left_over_are_found_at_once(void **state)
     expect_state(s, "two", "Suspending WaitingForTermination");
 }
 
+/* Not in the next one, when `high` has been told of. */
+static void who_is_relieved_decides_in_the_same_step(void **state)
+{
+    struct scenario *s = *state;
+    given_tight_nodes(s);
+    at(s, 2000);
+    writes_are_manual(s, true);
+    trace_forget(s);
+    given_job(s, "high", "a", "pods=2 cpu=1 priority=high created=2000");
+    expect_trace(s, "[2000] four: suspend, PreemptedWithinQueue\n"
+                    "[2000] two: suspend, PreemptedWithinQueue\n"
+                    "[2000] high > Reserved 0/2 on default WaitingForVictims: …\n"
+                    "[2000] four > Suspending 4/4 on default WaitingForTermination: …\n"
+                    "[2000] four ! Warning PreemptedWithinQueue: …\n"
+                    "[2000] wide > Reserved 0/4 on default WaitingForVictims: …\n"
+                    "[2000] two > Suspending 2/2 on default WaitingForTermination: …\n"
+                    "[2000] two ! Warning PreemptedWithinQueue: …\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(room_that_is_left_over_is_found_at_once),
         scenario_test(a_restart_decides_the_same),
         scenario_test(devices_that_are_left_over_are_found_at_once),
+        scenario_test(who_is_relieved_decides_in_the_same_step),
     };
     return cmocka_run_group_tests_name("preempt_relief", tests, NULL, NULL);
 }

@@ -298,6 +298,20 @@ static int try_in_steps(void **state)
 
 #define stepwise_test(fn) cmocka_unit_test_setup_teardown(fn, try_in_steps, scenario_teardown)
 
+/* Every other turn is of whoever has waited longest: those that come later don't put it off. */
+static void who_came_first_is_done_first(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s);
+    for (int i = 0; i < 10; i++) {
+        given_costly_one(s, i, "true", 1);
+    }
+    (void)wakes_at_once(s, 3 * DEVICES);
+    expect_state(s, "c0", "Admitted");
+    expect_state(s, "c9", "Pending");
+    expect_bounded(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +325,7 @@ int main(void)
         stepwise_test(who_leaves_is_forgotten),
         stepwise_test(all_devices_are_counted_in_steps),
         stepwise_test(a_restart_tries_in_steps),
+        stepwise_test(who_came_first_is_done_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -362,6 +362,21 @@ static void deleted_admission_comes_back(void **state)
     expect_state(s, "a", "Pending NeverFits");
 }
 
+/* LeakSanitizer tells whether it does. */
+static void version_that_is_no_number_goes_with_its_job(void **state)
+{
+    struct scenario *s = *state;
+    given_small_cluster(s);
+    given_queue(s, "q", "cpu=0");
+    given_job(s, "a", "q", "pods=1 cpu=1");
+    scenario_start(s);
+    scenario_job(s, "a")->meta.resource_version = STR("007");
+    object_again(s, KIND_JOB, "a");
+    object_gone(s, KIND_JOB, "a");
+    at(s, 61000);
+    expect_state(s, "a", "no Admission");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +398,7 @@ int main(void)
         scenario_test(admission_takes_two_writes),
         scenario_test(content_is_told_once),
         scenario_test(deleted_admission_comes_back),
+        scenario_test(version_that_is_no_number_goes_with_its_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
