@@ -65,7 +65,6 @@ static void given_world(struct scenario *s)
 #define OF_CLASS  "'deviceClassName':'" CLASS "'"
 #define WITH(cel) ",'selectors':[{'cel':{'expression':'" cel "'}}]"
 #define TWO       "'requests':[{'name':'r','exactly':{" OF_CLASS ",'count':2}}]"
-#define ONE       "'requests':[{'name':'r','exactly':{" OF_CLASS "}}]"
 #define ALL       "'requests':[{'name':'r','exactly':{" OF_CLASS ",'allocationMode':'All'}}]"
 
 /* -- constraints ------------------------------------------------------------------------------- */
@@ -458,32 +457,6 @@ static void order_of_slices_that_is_worst_counts(void **state)
     expect_state(s, "one", "Admitted");
 }
 
-/* Of ten claims of 70 letters so many are named as 512 bytes hold. */
-static void names_of_many_claims_are_cut(void **state)
-{
-    struct scenario *s = *state;
-    char devices[JSON_BYTES];
-    char spec[4096] = "{\"resourceClaims\":[";
-    size_t length = strlen(spec);
-    given_world(s);
-    for (int i = 0; i < 10; i++) {
-        char name[80];
-        (void)snprintf(name, sizeof(name), "claim-%d-%060d", i, i);
-        given_ask(s, name, i == 0 ? TWO NUMA : ONE);
-        length += (size_t)snprintf(spec + length, sizeof(spec) - length,
-                                   "%s{\"name\":\"c%d\",\"resourceClaimTemplateName\":\"%s\"}",
-                                   i == 0 ? "" : ",", i, name);
-    }
-    (void)snprintf(spec + length, sizeof(spec) - length, "],\"containers\":[{\"name\":\"main\"}]}");
-    char slice[] = "s-0";
-    for (int i = 0; i < 5; i++) {
-        slice[2] = (char)('0' + i);
-        given_slice(s, slice, "n1", many(devices, "a", 10, ",'attributes':{'numa':{'int':0}}"));
-    }
-    given_job_spec(s, "gang", "q", "pods=2", spec);
-    expect_message(s, "gang", "ml/claim-5-0… could be met in too many ways");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -505,7 +478,6 @@ int main(void)
         scenario_test(node_of_more_pods_than_there_was_room_to_note),
         scenario_test(pods_of_very_many_requests_are_counted),
         scenario_test(order_of_slices_that_is_worst_counts),
-        scenario_test(names_of_many_claims_are_cut),
     };
     return cmocka_run_group_tests_name("allocate", tests, NULL, NULL);
 }
