@@ -69,10 +69,13 @@ test: ## run every test; STAGES="unit wire" picks stages
 	@cmake/deps test
 	@tests/run --build-dir $(BUILD_DIR) --jobs $(JOBS) $(STAGES)
 
-test-nightly: test-model ## besides: 100,000 instances of fair sharing, and real traces where TALLYMAN_DATA has them
-	$(call cmake_build,dev,property_drf)
+test-nightly: test-model ## besides: 100,000 instances of fair sharing, 20,000 random cases of each property, real traces where TALLYMAN_DATA has them
+	$(call cmake_build,dev)
 	$(call cmake_build,rel,tallyman)
 	@DRF_INSTANCES=100000 $(BUILD_DIR)/dev/property_drf
+	@for program in $(BUILD_DIR)/dev/property_*; do \
+	    case $$program in *_drf) continue ;; *_backfill) cases=2000 ;; *) cases=20000 ;; esac; \
+	    PROPERTY_CASES=$$cases $$program || exit 1; done
 	@tests/traces/run --bin $(BIN)
 
 test-model: ## hold the core against the reference model; STATES=100000
