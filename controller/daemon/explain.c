@@ -13,6 +13,7 @@
 
 #include "commands.h"
 #include "hints.h"
+#include "input.h"
 #include "tallyman/base/time_text.h"
 #include "tallyman/kube/path.h"
 
@@ -114,12 +115,22 @@ static int take_name(struct explain_options *options, const char *text)
         for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
             is_kind = is_kind || str_eq_c(first, kinds[i]);
         }
+        struct str given = options->source.namespace_name;
+        if (!is_kind && str_is_set(given) && !str_eq(given, first)) {
+            return say(2, "\"%s\" is in one namespace and -n " STR_FMT " in another", text,
+                       STR_ARG(given));
+        }
         if (!is_kind) {
             options->source.namespace_name = first;
         }
         name = str_skip(name, slash + 1);
     }
     options->name = name;
+    if (str_is_set(options->source.namespace_name) &&
+        !input_is_namespace(options->source.namespace_name)) {
+        return say(2, "\"" STR_FMT "\" is no namespace's name",
+                   STR_ARG(options->source.namespace_name));
+    }
     return str_is_empty(name) || str_find_char(name, '/') < name.len
                ? say(2, "\"%s\" is no name of a Job", text)
                : 0;

@@ -22,6 +22,8 @@ NODISCARD struct rc input_read(struct arena *arena, const char *path, struct man
 
 /* RC_INVALID names the field and what would be right; file, line and object are the caller's. */
 NODISCARD struct rc input_check(const struct manifest *manifest, struct err *err);
+/* Whether a namespace may be called so. */
+bool input_is_namespace(struct str name);
 /* Each object once: RC_INVALID names both places of one that is given twice. */
 NODISCARD struct rc input_check_once(struct arena *arena, const struct manifest_list *list,
                                      struct err *err);

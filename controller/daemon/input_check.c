@@ -57,7 +57,8 @@ static struct rc check_amounts(const struct resource_list *list, const char *fie
 }
 
 /* DNS-1123: what the names of nearly all kinds are. */
-#define NAME_MAX_BYTES 253
+#define NAME_MAX_BYTES      253
+#define NAMESPACE_MAX_BYTES 63
 
 static bool is_letter_or_digit(char c)
 {
@@ -80,6 +81,12 @@ static bool name_is_sound(struct str name)
         before = c;
     }
     return name.len > 0 && before != '.';
+}
+
+bool input_is_namespace(struct str name)
+{
+    return name.len <= NAMESPACE_MAX_BYTES && name_is_sound(name) &&
+           str_find_char(name, '.') == name.len;
 }
 
 static struct rc check_name(const char *field, struct str name, struct err *err)

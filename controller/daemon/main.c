@@ -38,6 +38,10 @@ int main(int argc, char **argv)
     }
     const char *name = argv[1];
     if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+        if (argc > 2) {
+            fprintf(stderr, "tallyman version: \"%s\" is too much; it takes nothing\n", argv[2]);
+            return 2;
+        }
         printf("tallyman %s\n", tallyman_version());
         return 0;
     }

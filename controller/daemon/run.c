@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon.h"
+#include "input.h"
 #include "tallyman/api/node.h"
 #include "tallyman/base/alloc.h"
 #include "tallyman/base/limits.h"
@@ -427,6 +428,13 @@ static int take_option(int option, struct daemon_options *options)
         return 0;
     case 'n':
         options->lease_namespace = str_from_c(optarg);
+        if (!input_is_namespace(options->lease_namespace)) {
+            fprintf(stderr,
+                    "tallyman run: --lease-namespace \"%s\" is no namespace's name; use lower-case "
+                    "letters, digits and '-'\n",
+                    optarg);
+            return 2;
+        }
         return 0;
     case 'a':
         options->is_alone = true;

@@ -181,6 +181,11 @@ def test_wrong_command_lines_exit_2(bench):
     bench.run("explain", "a", "b").expect(2, "one Job at a time")
     bench.run("explain", "a", "-o", "xml").expect(2, "text, json or yaml")
     bench.run("explain", "a/b/c").expect(2, "no name of a Job")
+    bench.run("explain", "/j").expect(2, '"" is no namespace')
+    bench.run("explain", "j", "-n", "").expect(2, '"" is no namespace')
+    bench.run("explain", "j", "-n", "../x").expect(2, '"../x" is no namespace')
+    bench.run("explain", "a/j", "-n", "b").expect(2, '"a/j" is in one namespace and -n b in another')
+    bench.run("explain", "-f", bench.file([bare(each) for each in CLUSTER]), "quay/b", "-n", "quay").expect(0)
 
 
 # -- from manifests ----------------------------------------------------------------------------------

@@ -12,6 +12,16 @@ def _sbom(bench):
     return done.stdout
 
 
+def test_version_takes_nothing(bench):
+    bench.run("version").expect(0, "tallyman ")
+    bench.run("version", "--x").expect(2, '"--x" is too much')
+
+
+def test_a_lease_stands_in_a_namespace(bench):
+    for name in ("A b", "../../x", "", "a.b", "x" * 64):
+        bench.run("run", "--lease-namespace", name).expect(2, f'"{name}" is no namespace')
+
+
 def test_sbom_names_the_libraries_with_their_versions(bench):
     text = _sbom(bench)
     document = json.loads(text)
