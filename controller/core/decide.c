@@ -40,8 +40,7 @@ void shape_park(struct core *core, struct shape *shape, const struct evaluation 
 
 static void strict_block(struct core *core, struct queue_state *queue, struct gang *gang)
 {
-    struct gang *old = queue->blocker;
-    queue->blocker = gang;
+    queue->blocker = gang; /* there was none: who wakes the head takes it away */
     struct shape *shape = RB_MAX(shape_tree, &queue->ready);
     while (shape != NULL && gang_compare_order(shape->first, gang) > 0) {
         ready_remove(core, shape); /* whose turn it isn't, and mustn't stand for its tree */
@@ -49,12 +48,10 @@ static void strict_block(struct core *core, struct queue_state *queue, struct ga
         shape = RB_MAX(shape_tree, &queue->ready);
     }
     gang_show(core, gang);
-    if (old != NULL && old != gang) {
-        gang_show(core, old);
-    }
 }
 
-/* StrictFIFO: the next gang in line whose shape this pass hasn't judged. */
+/* StrictFIFO: the next gang in line that this pass hasn't passed over. One that it has seen block
+ * is judged again: quota that came free since has woken the head. */
 static void strict_go_on(struct core *core, struct queue_state *queue)
 {
     struct gang *gang;
@@ -63,7 +60,8 @@ static void strict_go_on(struct core *core, struct queue_state *queue)
             strict_block(core, queue, gang);
             return;
         }
-        if (gang->shape->judged_in != core->pass) {
+        if (gang->shape->judged_in != core->pass ||
+            !verdict_is_passed_over(&gang->shape->verdict)) {
             ready_add(core, gang->shape);
             return;
         }

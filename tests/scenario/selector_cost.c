@@ -51,7 +51,7 @@ static void given_template_of_all(struct scenario *s, const char *name, const ch
 
 static void given_devices_of(struct scenario *s, const char *node, int count)
 {
-    char words[512] = "";
+    char words[512] = ""; /* of 100 devices */
     for (int i = 0, len = 0; i < count; i++) {
         len += snprintf(words + len, sizeof(words) - (size_t)len, "g%d ", i);
     }
@@ -167,6 +167,81 @@ static void nobody_overtakes_in_a_strict_queue(void **state)
     expect_state(s, "head", "Admitted");
     expect_state(s, "next", "Admitted");
     expect_state(s, "last", "Admitted");
+    expect_bounded(s);
+}
+
+/* Nor behind one that comes in front of all, can never start, and is passed over. */
+static void nobody_overtakes_whoever_is_still_tried(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s);
+    given_priority_class(s, "high", 10);
+    given_job(s, "head", "strict", "pods=1 cpu=1 template=costly.x created=1000");
+    given_job(s, "next", "strict", "pods=1 cpu=1 created=2000");
+    given_job(s, "never", "strict", "pods=1 cpu=1 gone.example.com=1 priority=high");
+    (void)wakes_at_once(s, 5);
+    expect_state(s, "never", "Pending NoMatchingFlavor");
+    expect_state(s, "head", "Pending");
+    expect_state(s, "next", "Pending BehindInQueue");
+    job_annotated(s, "next", "example.com/told", "again");
+    expect_state(s, "next", "Pending BehindInQueue");
+    given_job(s, "last", "strict", "pods=1 cpu=2 created=3000");
+    expect_state(s, "last", "Pending BehindInQueue");
+    (void)wakes_at_once(s, TICKS);
+    expect_state(s, "head", "Admitted");
+    expect_state(s, "next", "Admitted");
+    expect_bounded(s);
+}
+
+/* An autoscaler has made the room, and which devices a gang on its way may take is still tried: who
+ * waited for the room starts when that is known. */
+static void room_that_is_made_waits_for_what_is_tried(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s);
+    given_queue(s, "auto", "cpu=100 check=best.example.com");
+    given_job(s, "on-its-way", "q", "pods=1 cpu=1 template=costly.x");
+    (void)wakes_at_once(s, TICKS);
+    given_job(s, "j", "auto", "pods=1 cpu=1");
+    expect_state(s, "j", "Reserved WaitingForCheck");
+    events_gather(s);
+    given_devices_of(s, "n1", DEVICES + 5);
+    request_says_that(s, request_of(s, "j"), "Provisioned", "done");
+    events_arrive(s, 0);
+    expect_state(s, "j", "Reserved WaitingForCheck");
+    expect_message(s, "j", "is provisioned");
+    assert_true(wakes_at_once(s, TICKS) > 1);
+    expect_state(s, "j", "Admitted");
+    expect_bounded(s);
+}
+
+/* When the head of a queue that keeps room starts isn't worked out before all is known. */
+static void kept_room_waits_for_what_is_tried(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s);
+    given_queue(s, "fill", "cpu=100 costly.x=100 strategy=Backfill default-runtime=1h");
+    given_job(s, "holds", "fill", "pods=15 cpu=1 template=costly.x");
+    (void)wakes_at_once(s, TICKS);
+    given_job(s, "short", "q", "pods=1 cpu=1");
+    given_job(s, "head", "fill", "pods=18 cpu=1 template=costly.x");
+    (void)wakes_at_once(s, TICKS);
+    expect_state(s, "head", "Pending DevicesExhausted");
+    at(s, 60000); /* so that it is worked out again after a change */
+    expect_bounded(s);
+    events_gather(s);
+    job_finishes(s, "short");
+    given_devices_of(s, "n1", DEVICES + 5);
+    events_arrive(s, 0);
+    expect_bounded(s);
+    (void)wakes_at_once(s, 1);
+    expect_state(s, "head", "Pending DevicesExhausted");
+    expect_bounded(s);
+    (void)wakes_at_once(s, TICKS);
+    given_devices_of(s, "n1", DEVICES + 20);
+    expect_bounded(s);
+    (void)wakes_at_once(s, TICKS);
+    expect_state(s, "head", "Admitted");
     expect_bounded(s);
 }
 
@@ -319,6 +394,9 @@ int main(void)
         stepwise_test(nothing_is_said_before_all_is_known),
         stepwise_test(nobody_is_stopped_before_all_is_known),
         stepwise_test(nobody_overtakes_in_a_strict_queue),
+        stepwise_test(nobody_overtakes_whoever_is_still_tried),
+        stepwise_test(room_that_is_made_waits_for_what_is_tried),
+        stepwise_test(kept_room_waits_for_what_is_tried),
         stepwise_test(a_device_that_comes_costs_a_step_no_more),
         stepwise_test(an_ordinary_selector_is_soon_done),
         stepwise_test(devices_change_meanwhile),
