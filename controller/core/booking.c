@@ -294,7 +294,8 @@ int64_t bookings_due_ms(const struct core *core)
 {
     int64_t due_ms =
         core->bookings->next_starving_ms == 0 ? INT64_MAX : core->bookings->next_starving_ms;
-    bool is_refreshed = core->bookings->count > 0 && core->bookings->are_books_moved;
+    bool is_wanted = core->bookings->count > 0 || core->bookings->wakes_held_back;
+    bool is_refreshed = is_wanted && core->bookings->are_books_moved;
     return is_refreshed && core->bookings->next_refresh_ms < due_ms
                ? core->bookings->next_refresh_ms
                : due_ms;

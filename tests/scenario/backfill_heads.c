@@ -4,6 +4,11 @@
 
 #include "support/check.h"
 #include "support/scenario.h"
+#include "support/scenario_internal.h"
+
+#include "../../controller/core/booking.h"
+
+#include "tallyman/base/limits.h"
 
 #define CLASS "gpu.example.com"
 
@@ -99,12 +104,45 @@ static void head_behind_more_impossible_gangs_than_are_passed_over(void **state)
     expect_state(s, "late", "Pending ReservedForOther");
 }
 
+/* One step goes on for so many rounds and no more: who waited behind a head that has gone is looked
+ * at some seconds later then, even where no head is left. */
+static void who_is_woken_after_too_many_rounds_starts_soon(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=8");
+    given_queue(s, "q", "cpu=8 strategy=Backfill");
+    given_queue(s, "plain", "cpu=8");
+    given_job(s, "long", "q", "pods=6 cpu=1 max-runtime=60m created=0");
+    scenario_start(s);
+    gang_starts(s, "long", "n1 n1 n1 n1 n1 n1");
+    at(s, 60000);
+    given_job(s, "head", "q", "pods=8 cpu=1 created=1000");
+    given_job(s, "behind", "plain", "pods=1 cpu=1 created=2000");
+    expect_state(s, "behind", "Pending ReservedForOther");
+    at(s, 90000);
+    struct core *core = scenario_core(s);
+    struct err err;
+    struct effects effects = {.arena = &s->step_arena};
+    struct event event = {.kind = EVENT_DELETED,
+                          .now_ms = scenario_now_ms(s) + SCENARIO_START_MS,
+                          .object = {KIND_JOB, &scenario_job(s, "head")->meta}};
+    const struct gang *behind = gang_find(core, scenario_job(s, "behind")->meta.uid);
+    core->bookings->rounds = BOOKING_ROUNDS_MAX;
+    assert_true(!rc_failed(core_step(core, &event, &effects, &err)));
+    assert_int_equal(behind->run->write_effect_id, 0);
+    assert_true(effects.wake_at_ms <= event.now_ms + 10000);
+    event = (struct event){.kind = EVENT_TICK, .now_ms = event.now_ms + 10000};
+    assert_true(!rc_failed(core_step(core, &event, &effects, &err)));
+    assert_int_not_equal(behind->run->write_effect_id, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(heads_beyond_those_that_are_booked),
         scenario_test(named_claim_of_the_head_is_kept),
         scenario_test(head_behind_more_impossible_gangs_than_are_passed_over),
+        scenario_test(who_is_woken_after_too_many_rounds_starts_soon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 
 #include "support/check.h"
 #include "support/scenario.h"
+#include "support/scenario_internal.h"
 
 static const struct admission *admission_of(struct scenario *s, const char *job)
 {
@@ -127,6 +128,44 @@ static void columns_name_every_device_and_every_flavor(void **state)
     check_str(admission_of(s, "a")->status.devices, "example.com/disk=6 gpu.example.com=4");
 }
 
+/* "kind name flavor …", in their order. */
+static void expect_quota_rows(struct scenario *s, const char *job, const char *expected)
+{
+    struct admission now;
+    struct text text = list_text(s);
+    assert_true(
+        core_admission_now(scenario_core(s), scenario_job(s, job)->meta.uid, &s->arena, &now));
+    const struct explanation_quota_list *rows = &now.status.explanation->quota;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        const struct explanation_quota *row = &rows->items[i];
+        text_addf(&text, "%s" STR_FMT " " STR_FMT " " STR_FMT, i == 0 ? "" : ", ",
+                  STR_ARG(row->kind), STR_ARG(row->name), STR_ARG(row->flavor));
+    }
+    check_str(text_str(&text), expected);
+}
+
+/* Asked between the events of one moment: the queue has a flavor that its cohort hasn't summed up
+ * yet. */
+static void flavor_that_the_cohort_does_not_know_yet_is_told_of_the_queue_alone(void **state)
+{
+    struct scenario *s = *state;
+    given_flavor(s, "spot", "");
+    given_node(s, "n", "cpu=32");
+    given_queue(s, "q", "cpu=2 cohort=lab");
+    given_job(s, "a", "q", "pods=4 cpu=1");
+    expect_state(s, "a", "Pending NeverFits");
+    expect_quota_rows(s, "a", "Queue q default, Cohort lab default");
+    events_gather(s);
+    quota_becomes(s, "q", "cpu=2 flavor=spot cpu=1 cohort=lab");
+    struct event event = {.kind = EVENT_OBJECT,
+                          .object = {KIND_QUEUE, scenario_object(s, KIND_QUEUE, "q")},
+                          .more_follow = true};
+    step(s, &event);
+    expect_quota_rows(s, "a", "Queue q default, Cohort lab default, Queue q spot");
+    events_arrive(s, 0);
+    expect_quota_rows(s, "a", "Queue q default, Cohort lab default, Queue q spot, Cohort lab spot");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +174,7 @@ int main(void)
         scenario_test(who_is_ahead_is_counted),
         scenario_test(nodes_that_are_out_are_counted_by_reason),
         scenario_test(columns_name_every_device_and_every_flavor),
+        scenario_test(flavor_that_the_cohort_does_not_know_yet_is_told_of_the_queue_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,12 +152,51 @@ static void what_keeps_a_gang_off_is_named_once_and_three_at_most(void **state)
     expect_message(s, "b", "(6 nodes: 6 tainted (red, blue, green, …))");
 }
 
+/* Which hosts the PATCH that is out keeps the pods of that set of gang `a` off. */
+static void expect_avoided(struct scenario *s, const char *set, uint32_t hosts)
+{
+    struct decided_list list = core_decisions(scenario_core(s), &s->arena);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.items[0].decision, DECISION_ADMIT);
+    for (uint32_t i = 0; i < list.items[0].pod_set_count; i++) {
+        const struct decided_pod_set *found = &list.items[0].pod_sets[i];
+        if (str_eq_c(found->name, set)) {
+            assert_int_equal(found->avoided.count, hosts);
+            return;
+        }
+    }
+    fail_msg("there is no set %s", set);
+}
+
+/* While the PATCH is on its way, the Job's second set has become another one: of the old one's pods
+ * nothing is known any more. */
+static void a_set_that_is_another_by_now_is_kept_off_nothing(void **state)
+{
+    struct scenario *s = *state;
+    given_ill_nodes(s);
+    writes_are_manual(s, true);
+    given_pod_set(s, "a", "worker", "pods=2 cpu=1");
+    given_job(s, "a", "q", "pods=1 cpu=1");
+    assert_true(write_is_out(s, "a"));
+    expect_avoided(s, "main", 1);
+    expect_avoided(s, "worker", 1);
+    extra_set_find(s, STR("a"), STR("worker"))->name = STR("helper");
+    object_changed(s, KIND_JOB, "a");
+    assert_true(write_is_out(s, "a"));
+    expect_avoided(s, "main", 1);
+    expect_avoided(s, "worker", 0);
+    write_conflict(s, "a");
+    write_ok(s, "a", true);
+    expect_state(s, "a", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(what_is_added_goes_again_whatever_was_there),
         scenario_test(alternative_that_matches_nothing_is_not_made_to_match),
         scenario_test(what_keeps_a_gang_off_is_named_once_and_three_at_most),
+        scenario_test(a_set_that_is_another_by_now_is_kept_off_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
