@@ -83,11 +83,13 @@ bool fit_claims_are_in_own_way(struct core *core, const struct fit_want *want,
         fit_explain(core, demand, want->min_count, result); /* whether it could ever fit */
     }
     result->is_claim_in_way = true;
-    result->claim_trouble =
-        arena_format(&core->scratch,
-                     "ResourceClaim " STR_FMT " and the pods' own claim templates may be given the "
-                     "same devices, so that nobody can tell whether all pods would find theirs; "
-                     "they would start with device selectors that exclude each other",
-                     STR_ARG(demand->set->claims[0].claim->key));
+    struct str key = demand->set->claims[0].claim->key;
+    result->claim_trouble = arena_format(
+        &core->scratch,
+        "ResourceClaim " STR_FMT
+        " and the pods' own claim templates may be given the same devices, "
+        "so that nobody can tell whether all pods would find theirs; they would start with device "
+        "selectors that exclude each other",
+        STR_ARG(key));
     return true;
 }

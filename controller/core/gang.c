@@ -428,11 +428,7 @@ void gang_free(struct core *core, struct gang *gang)
     gang_walks_forget(core, gang);
     struct queue_state *queue = gang->queue;
     if (gang->shape != NULL) {
-        struct queue_state *of_shape = gang->shape->queue;
         shape_drop(core, gang->shape);
-        if (of_shape != queue) {
-            queue_free_if_unused(core, of_shape);
-        }
     }
     for (struct pod_state *pod = gang_first_pod(gang); pod != NULL; pod = pod->next_in_group) {
         pod->counted = (struct pod_count){.is_live = false};

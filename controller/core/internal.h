@@ -44,7 +44,7 @@ i128 quota_potential(const struct quota_node *node, struct str flavor, struct st
  * that of the cohort within which it borrows; the root's, if none does. */
 uint32_t quota_borrow_level(const struct quota_node *node, struct str flavor, struct str resource,
                             i128 asked);
-/* What the node uses beyond its guaranteed part, with `extra` more. */
+/* What the node, which has a parent, uses beyond its guaranteed part, with `extra` more. */
 i128 quota_beyond(const struct quota_node *node, struct str flavor, struct str resource,
                   i128 extra);
 /* Whether the borrowing limit of the node itself is what stands in the way. */

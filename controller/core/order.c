@@ -183,9 +183,6 @@ static const struct candidate *candidate_of(struct core *core, struct queue_stat
         return NULL;
     }
     struct gang *gang = shape->first;
-    if (is_known(core, candidate, shape, version)) {
-        return candidate;
-    }
     bool is_fixed =
         candidate->probe.is_fixed && candidate->pass == core->pass && candidate->shape == shape;
     candidate->shape = shape;

@@ -103,9 +103,6 @@ static struct str lost_text(struct core *core, const struct gang *gang)
 void past_note_eviction(struct core *core, struct gang *gang, const char *rule,
                         const struct gang *by)
 {
-    if (gang->reservation == NULL) {
-        return;
-    }
     eviction_free(gang->trouble->eviction);
     GANG_PUT(gang, trouble, eviction, MEM_NEW(struct eviction));
     gang->trouble->eviction->rule = str_own(str_from_c(rule));

@@ -268,7 +268,9 @@ void patch_suspend_for(struct core *core, struct gang *victim, const struct gang
                             "stops whole to make room for a gang of queue " STR_FMT
                             " (priority %lld)",
                             STR_ARG(gang->queue->name), (long long)gang->priority));
-    past_note_eviction(core, victim, cause_of(victim, gang), gang);
+    if (victim->reservation != NULL) {
+        past_note_eviction(core, victim, cause_of(victim, gang), gang);
+    }
     gang_set_state(core, victim, GANG_SUSPENDING, cause_of(victim, gang));
 }
 
@@ -375,27 +377,18 @@ void patch_finish(struct core *core, struct gang *gang)
 
 /* -- answers ---------------------------------------------------------------------------------- */
 
-static const char *purpose_text(enum job_patch_purpose purpose)
-{
-    switch (purpose) {
-    case PATCH_ADMIT:
-        return "start";
-    case PATCH_SUSPEND:
-        return "suspend";
-    case PATCH_RESTORE:
-        return "put back the template of";
-    case PATCH_CHECKPOINT:
-        return "ask for a checkpoint of";
-    case PATCH_FINISH:
-        return "let end";
-    }
-    return "";
-}
+static const char *const purpose_texts[] = {
+    [PATCH_ADMIT] = "start",
+    [PATCH_SUSPEND] = "suspend",
+    [PATCH_RESTORE] = "put back the template of",
+    [PATCH_CHECKPOINT] = "ask for a checkpoint of",
+    [PATCH_FINISH] = "let end",
+};
 
 static void write_refused(struct core *core, struct gang *gang, const struct effect_done *done)
 {
     struct str why = arena_format(&core->scratch, "the API server refused to %s the Job: " STR_FMT,
-                                  purpose_text(gang->write_purpose),
+                                  purpose_texts[gang->write_purpose],
                                   STR_ARG(text_quote(&core->scratch, done->message, 600)));
     note_event(core, gang, true, "WriteRefused", "Patch", why);
     if (gang->write_purpose == PATCH_ADMIT) {
@@ -449,9 +442,10 @@ void job_write_done(struct core *core, struct gang *gang, const struct effect_do
             gang_remember(core, gang); /* not before: what never came about isn't counted */
         }
         if (gang->write_purpose == PATCH_ADMIT) {
-            struct str amounts = gang->reservation == NULL
-                                     ? STR("")
-                                     : reservation_text(core, gang, &core->scratch, false);
+            struct str amounts = STR_NONE;
+            if (gang->reservation != NULL) {
+                amounts = reservation_text(core, gang, &core->scratch, false);
+            }
             note_event(core, gang, false, "Admitted", "Admit",
                        arena_format(&core->scratch,
                                     "admitted on queue " STR_FMT ": %lld pod%s%s" STR_FMT,

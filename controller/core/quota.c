@@ -188,33 +188,31 @@ struct str quota_trouble(const struct quota_node *node, struct arena *arena)
 
 /* -- sums ------------------------------------------------------------------------------------- */
 
-/* The part of its quota that a node never lends. */
-static i128 guaranteed(const struct quota_node *node, const struct quota_cell *cell)
+/* Where the quota of a flavor and resource isn't listed. */
+static const struct quota_cell nothing = {.borrowing_limit = QUOTA_UNLIMITED,
+                                          .lending_limit = QUOTA_UNLIMITED};
+
+/* The part of its quota that a node never lends to its parent. */
+static i128 guaranteed(const struct quota_cell *cell)
 {
-    if (node->parent == NULL) {
-        return cell->subtree;
-    }
     if (cell->lending_limit == QUOTA_UNLIMITED || cell->subtree <= cell->lending_limit) {
         return 0;
     }
     return cell->subtree - cell->lending_limit;
 }
 
-static i128 beyond(const struct quota_node *node, const struct quota_cell *cell)
+static i128 beyond(const struct quota_cell *cell)
 {
-    i128 own = guaranteed(node, cell);
+    i128 own = guaranteed(cell);
     return cell->used > own ? cell->used - own : 0;
 }
 
 i128 quota_beyond(const struct quota_node *node, struct str flavor, struct str resource, i128 extra)
 {
     const struct quota_cell *cell = quota_cell_find(node, flavor, resource);
-    if (cell == NULL) {
-        return extra;
-    }
-    struct quota_cell more = *cell;
+    struct quota_cell more = cell == NULL ? nothing : *cell;
     more.used += extra;
-    return beyond(node, &more);
+    return beyond(&more);
 }
 
 struct quota_node *quota_use(struct quota_node *node, struct str flavor, struct str resource,
@@ -224,12 +222,12 @@ struct quota_node *quota_use(struct quota_node *node, struct str flavor, struct 
     order_changed(node);
     while (node != NULL && delta != 0) {
         struct quota_cell *cell = quota_cell_get(node, flavor, resource);
-        i128 before = node->parent == NULL ? 0 : beyond(node, cell);
+        i128 before = node->parent == NULL ? 0 : beyond(cell);
         cell->used += delta;
         node->version++;
         top = node;
         assert(cell->used >= 0);
-        delta = node->parent == NULL ? 0 : beyond(node, cell) - before;
+        delta = node->parent == NULL ? 0 : beyond(cell) - before;
         node = node->parent;
     }
     return top;
@@ -245,19 +243,17 @@ const struct quota_node *quota_root(const struct quota_node *node)
 
 i128 quota_available(const struct quota_node *node, struct str flavor, struct str resource)
 {
-    static const struct quota_cell nothing = {.borrowing_limit = QUOTA_UNLIMITED,
-                                              .lending_limit = QUOTA_UNLIMITED};
     const struct quota_cell *cell = quota_cell_find(node, flavor, resource);
     cell = cell == NULL ? &nothing : cell;
     if (node->parent == NULL) {
         i128 free = cell->subtree - cell->used;
         return free > 0 ? free : 0;
     }
-    i128 own = guaranteed(node, cell);
+    i128 own = guaranteed(cell);
     i128 local = own > cell->used ? own - cell->used : 0;
     i128 above = quota_available(node->parent, flavor, resource);
     if (cell->borrowing_limit != QUOTA_UNLIMITED) {
-        i128 room = (cell->subtree - own) - beyond(node, cell) + cell->borrowing_limit;
+        i128 room = (cell->subtree - own) - beyond(cell) + cell->borrowing_limit;
         room = room > 0 ? room : 0;
         above = room < above ? room : above;
     }
@@ -271,7 +267,7 @@ i128 quota_potential(const struct quota_node *node, struct str flavor, struct st
     if (node->parent == NULL) {
         return subtree;
     }
-    i128 own = cell == NULL ? 0 : guaranteed(node, cell);
+    i128 own = cell == NULL ? 0 : guaranteed(cell);
     i128 above = quota_potential(node->parent, flavor, resource);
     if (cell != NULL && cell->borrowing_limit != QUOTA_UNLIMITED) {
         i128 room = subtree - own + cell->borrowing_limit;
@@ -290,7 +286,7 @@ uint32_t quota_borrow_level(const struct quota_node *node, struct str flavor, st
         if (used + asked <= subtree) {
             break;
         }
-        i128 own = cell == NULL ? 0 : guaranteed(node, cell);
+        i128 own = cell == NULL ? 0 : guaranteed(cell);
         i128 local = own > used ? own - used : 0;
         asked = asked > local ? asked - local : 0;
         node = node->parent;
@@ -402,8 +398,8 @@ static void sum_up(struct quota_node *node)
         cell->subtree += cell->nominal;
         if (parent != NULL) {
             struct quota_cell *above = quota_cell_get(parent, cell->flavor, cell->resource);
-            above->subtree += cell->subtree - guaranteed(node, cell);
-            above->used += beyond(node, cell);
+            above->subtree += cell->subtree - guaranteed(cell);
+            above->used += beyond(cell);
         }
     }
     if (parent != NULL) {

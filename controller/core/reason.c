@@ -64,15 +64,9 @@ const struct reason_info *reason_info(enum reason reason)
 
 const char *reason_action_name(enum reason_action action)
 {
-    switch (action) {
-    case ACTION_WAIT:
-        return "Wait";
-    case ACTION_CHANGE_JOB:
-        return "ChangeJob";
-    case ACTION_ASK_ADMIN:
-        return "AskAdmin";
-    case ACTION_BUG:
-        return "Bug";
-    }
-    return "";
+    static const char *const names[] = {[ACTION_WAIT] = "Wait",
+                                        [ACTION_CHANGE_JOB] = "ChangeJob",
+                                        [ACTION_ASK_ADMIN] = "AskAdmin",
+                                        [ACTION_BUG] = "Bug"};
+    return names[action];
 }

@@ -233,16 +233,13 @@ bool core_status_content(struct core *core, enum object_kind kind, struct str na
                          struct arena *arena, struct status_content *ret_content)
 {
     ret_content->kind = kind;
-    switch ((int)kind) {
-    case KIND_QUEUE:
+    if (kind == KIND_QUEUE) {
         return queue_content(core, name, arena, ret_content);
-    case KIND_RESOURCE_FLAVOR:
-        return flavor_content(core, name, arena, ret_content);
-    case KIND_COHORT:
-        return cohort_content(core, name, arena, ret_content);
-    default:
-        return false;
     }
+    if (kind == KIND_RESOURCE_FLAVOR) {
+        return flavor_content(core, name, arena, ret_content);
+    }
+    return kind == KIND_COHORT && cohort_content(core, name, arena, ret_content);
 }
 
 static int64_t milli(struct str resource, i128 amount)

@@ -80,11 +80,10 @@ static struct verdict waiting_verdict(const struct core *core, const struct gang
     bool could_never =
         gang->shape != NULL && reason_info(gang->shape->verdict.reason)->is_passed_over;
     if (behind_is_blocked(gang) && !could_never) {
-        return (struct verdict){
-            .reason = REASON_BEHIND_IN_QUEUE,
-            .message = arena_format(
-                arena, "queue " STR_FMT " is StrictFIFO, and a gang ahead of it waits for room",
-                STR_ARG(gang->queue->name))};
+        struct str message = arena_format(
+            arena, "queue " STR_FMT " is StrictFIFO, and a gang ahead of it waits for room",
+            STR_ARG(gang->queue->name));
+        return (struct verdict){.reason = REASON_BEHIND_IN_QUEUE, .message = message};
     }
     return gang->shape == NULL ? (struct verdict){.reason = REASON_NONE} : gang->shape->verdict;
 }
@@ -126,10 +125,9 @@ static struct verdict running_verdict(const struct gang *gang, struct arena *are
     if (!str_is_set(gang->trouble->invalid)) {
         return (struct verdict){.reason = REASON_NONE};
     }
-    return (struct verdict){
-        .reason = REASON_INVALID,
-        .message = arena_format(arena, "it runs on, but couldn't start again: " STR_FMT,
-                                STR_ARG(gang->trouble->invalid))};
+    struct str message = arena_format(arena, "it runs on, but couldn't start again: " STR_FMT,
+                                      STR_ARG(gang->trouble->invalid));
+    return (struct verdict){.reason = REASON_INVALID, .message = message};
 }
 
 struct verdict gang_verdict(const struct core *core, const struct gang *gang, struct arena *arena)

@@ -421,15 +421,15 @@ bool victims_search(struct core *core, struct gang *gang, uint32_t combination,
 {
     struct quota_probe ask;
     struct quota_probe needs;
-    if (!evaluate_ask(core, gang->shape, combination, &ask, &needs)) {
-        return false;
-    }
     struct search search = {.gang = gang,
                             .combination = combination,
                             .needs = &needs,
                             .ask = &ask,
                             .level_max = LEVEL_ANY};
-    struct victims candidates = find_candidates(core, &search);
+    struct victims candidates = {.count = 0};
+    if (evaluate_ask(core, gang->shape, combination, &ask, &needs)) {
+        candidates = find_candidates(core, &search);
+    }
     if (candidates.count == 0) {
         return false;
     }

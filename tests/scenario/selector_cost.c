@@ -4,6 +4,7 @@
 
 #include "support/check.h"
 #include "support/scenario.h"
+#include "support/scenario_internal.h"
 
 #include "tallyman/base/limits.h"
 
@@ -148,6 +149,31 @@ static void nobody_is_stopped_before_all_is_known(void **state)
         (void)snprintf(claim, sizeof(claim), "low-%d-plain", i);
         claim_freed(s, claim);
     }
+    (void)wakes_at_once(s, TICKS);
+    expect_state(s, "high", "Admitted");
+    expect_bounded(s);
+}
+
+/* Devices that come while victims stop: the room stays the gang's until it is known what they are,
+ * and no step tries more for that than others do. */
+static void room_is_kept_until_new_devices_are_known(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s);
+    given_priority_class(s, "high", 10);
+    quota_becomes(s, "q", "cpu=20 costly.x=100 within=LowerPriority");
+    given_job(s, "low", "q", "pods=20 cpu=1");
+    (void)wakes_at_once(s, TICKS);
+    gang_starts(s, "low", "n1 n1 n1 n1 n1 n1 n1 n1 n1 n1 n1 n1 n1 n1 n1 n1 n1 n1 n1 n1");
+    given_job(s, "high", "q", "pods=1 cpu=1 template=costly.x priority=high");
+    (void)wakes_at_once(s, TICKS);
+    expect_state(s, "low", "Suspending WaitingForTermination");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    (void)counts_take(s);
+    given_node(s, "n2", "cpu=1");
+    given_devices_of(s, "n2", DEVICES);
+    gang_stops(s, "low");
+    expect_state(s, "high", "Reserved WaitingForVictims");
     (void)wakes_at_once(s, TICKS);
     expect_state(s, "high", "Admitted");
     expect_bounded(s);
@@ -317,6 +343,60 @@ static void devices_change_meanwhile(void **state)
     expect_bounded(s);
 }
 
+/* Behind a head that waits it is held back and let go again while what it asks for is still tried:
+ * it waits on, and is told once it is known that it could never start. */
+static void who_is_held_meanwhile_waits_on(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s);
+    given_costly_class(s, "never.x", "false", 0);
+    given_queue(s, "strict", "cpu=4 never.x=100 strategy=StrictFIFO");
+    given_job(s, "runs", "strict", "pods=1 cpu=3 created=1000");
+    given_job(s, "head", "strict", "pods=2 cpu=1 created=2000");
+    expect_state(s, "head", "Pending QuotaExhausted");
+    given_job(s, "behind", "strict", "pods=1 cpu=1 template=never.x created=3000");
+    (void)wakes_at_once(s, 3);
+    job_annotated(s, "behind", "tallyman.dev/hold", "true");
+    expect_state(s, "behind", "Held Held");
+    job_annotated(s, "behind", "tallyman.dev/hold", "false");
+    expect_state(s, "behind", "Pending BehindInQueue");
+    (void)wakes_at_once(s, TICKS);
+    expect_state(s, "behind", "Pending NeverFits");
+    expect_bounded(s);
+}
+
+/* Whoever asks how a gang stands is told at once, also of pods on their way whose selectors haven't
+ * been tried on new devices yet; nothing of that is kept, nor charged to a step. */
+static void who_only_looks_is_told_at_once(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s);
+    given_costly_class(s, "own.x", "device.driver == 'gpu.example.com'", 0);
+    given_queue(s, "q", "cpu=6 gpu.example.com=100 own.x=100");
+    given_job(s, "on-its-way", "q", "pods=2 cpu=1 template=own.x");
+    (void)wakes_at_once(s, TICKS);
+    expect_state(s, "on-its-way", "Admitted");
+    given_job(s, "waits", "q", "pods=5 cpu=1 min=5");
+    expect_state(s, "waits", "Pending QuotaExhausted");
+    (void)counts_take(s);
+    given_node(s, "n2", "cpu=4");
+    given_devices_of(s, "n2", 2);
+    given_json(s, KIND_RESOURCE_SLICE,
+               "{\"metadata\":{\"name\":\"other\"},\"spec\":{\"driver\":\"other.example.com\","
+               "\"nodeName\":\"n2\",\"pool\":{\"name\":\"n2\",\"generation\":1,"
+               "\"resourceSliceCount\":1},\"devices\":[{\"name\":\"o0\"}]}}");
+    struct admission admission;
+    assert_true(core_admission_now(scenario_core(s), scenario_job(s, "waits")->meta.uid, &s->arena,
+                                   &admission));
+    assert_non_null(admission.status.explanation);
+    assert_true(admission.status.explanation->actions.count > 0);
+    given_job(s, "next", "q", "pods=1 cpu=1");
+    expect_state(s, "next", "Pending");
+    (void)wakes_at_once(s, TICKS);
+    expect_state(s, "next", "Admitted");
+    expect_bounded(s);
+}
+
 /* The Job goes before its selectors have been tried. */
 static void who_leaves_is_forgotten(void **state)
 {
@@ -393,6 +473,7 @@ int main(void)
         stepwise_test(others_start_while_selectors_are_tried),
         stepwise_test(nothing_is_said_before_all_is_known),
         stepwise_test(nobody_is_stopped_before_all_is_known),
+        stepwise_test(room_is_kept_until_new_devices_are_known),
         stepwise_test(nobody_overtakes_in_a_strict_queue),
         stepwise_test(nobody_overtakes_whoever_is_still_tried),
         stepwise_test(room_that_is_made_waits_for_what_is_tried),
@@ -400,6 +481,8 @@ int main(void)
         stepwise_test(a_device_that_comes_costs_a_step_no_more),
         stepwise_test(an_ordinary_selector_is_soon_done),
         stepwise_test(devices_change_meanwhile),
+        stepwise_test(who_is_held_meanwhile_waits_on),
+        stepwise_test(who_only_looks_is_told_at_once),
         stepwise_test(who_leaves_is_forgotten),
         stepwise_test(all_devices_are_counted_in_steps),
         stepwise_test(a_restart_tries_in_steps),
