@@ -109,12 +109,11 @@ void preempt_note_freed(struct core *core, const struct queue_state *queue, stru
                         struct str resource)
 {
     struct quota_cell *cell = quota_cell_find(quota_root(&queue->node), flavor, resource);
-    if (cell == NULL) {
-        core->has_freed = true;
-    } else {
+    if (cell != NULL) {
         cell->freed_in = core->freed_round + 1; /* 0: never */
-        core->has_freed_quota = true;
     }
+    core->has_freed = core->has_freed || cell == NULL; /* it may be for anybody */
+    core->has_freed_quota = true;
 }
 
 /* An account of its tree that it draws on. */

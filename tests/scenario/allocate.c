@@ -336,6 +336,29 @@ static void selector_that_fails_for_so_many(void **state)
     expect_state(s, "gang", "Admitted");
 }
 
+/* What is said of a selector that fails is no longer said when the device is gone on which it did.
+ */
+static void selector_that_fails_no_more_is_not_told_of(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_slice(s, "s", "n1", "{'name':'a','attributes':{'size':{'int':2}}},{'name':'b'}");
+    given_ask(s, "one",
+              "'requests':[{'name':'r','exactly':{" OF_CLASS WITH(
+                  "device.attributes[\\\"gpu.example.com\\\"].size == 2") "}}]");
+    given_claim(s, "used", CLASS, 1);
+    claim_allocated(s, "used", "s/a");
+    given_job(s, "gang", "q", "pods=1 template=one");
+    expect_message(s, "gang", "a selector of DeviceClass gpu.example.com or of its request fails");
+    given_slice(s, "s", "n1", "{'name':'a','attributes':{'size':{'int':2}}}");
+    expect_state(s, "gang", "Pending DevicesExhausted");
+    const struct admission *admission = scenario_object(s, KIND_ADMISSION, "gang");
+    check_str(
+        admission->status.message,
+        "needs 1 gpu.example.com (by selector 'device.attributes[\"gpu.example.com\"].size == 2') "
+        "at once, 0 of 1 are free (1 node)");
+}
+
 /* A pool of which a device has binding conditions is gone through after the others, whatever its
  * name is: kube-scheduler doesn't come to the device on which the selector fails. */
 static void pool_with_binding_conditions_comes_last(void **state)
@@ -471,6 +494,7 @@ int main(void)
         scenario_test(all_of_too_many_never_fit),
         scenario_test(all_devices_are_those_that_match),
         scenario_test(selector_that_fails_for_so_many),
+        scenario_test(selector_that_fails_no_more_is_not_told_of),
         scenario_test(pool_with_binding_conditions_comes_last),
         scenario_test(step_of_nothing_never_fits),
         scenario_test(admin_access_takes_no_part),

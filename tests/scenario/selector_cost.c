@@ -365,6 +365,35 @@ static void who_is_held_meanwhile_waits_on(void **state)
     expect_bounded(s);
 }
 
+/* One of the classes that a gang asks for breaks while the other is tried on new devices: it is
+ * told when that is done, and devices that come in between change nothing. */
+static void class_that_breaks_meanwhile_is_told_in_the_end(void **state)
+{
+    struct scenario *s = *state;
+    given_cluster(s);
+    given_claim(s, "used", CLASS, 1);
+    claim_allocated(s, "used", "n1/g0");
+    given_job_spec(s, "waits", "q", "pods=10",
+                   "{\"resourceClaims\":[{\"name\":\"a\",\"resourceClaimTemplateName\":\"plain\"},"
+                   "{\"name\":\"b\",\"resourceClaimTemplateName\":\"costly.x\"}],"
+                   "\"containers\":[{\"name\":\"main\"}]}");
+    (void)wakes_at_once(s, TICKS);
+    expect_state(s, "waits", "Pending NodeShape");
+    given_node(s, "n2", "cpu=4");
+    given_devices_of(s, "n2", 5);
+    given_class(s, CLASS, "device.driver ==");
+    assert_int_equal(wakes_at_once(s, 1), 1);
+    given_node(s, "n3", "cpu=4");
+    given_devices_of(s, "n3", 5);
+    expect_state(s, "waits", "Pending NodeShape");
+    (void)wakes_at_once(s, TICKS);
+    expect_state(s, "waits", "Pending NeverFits");
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    (void)wakes_at_once(s, TICKS);
+    expect_state(s, "waits", "Admitted");
+    expect_bounded(s);
+}
+
 /* Whoever asks how a gang stands is told at once, also of pods on their way whose selectors haven't
  * been tried on new devices yet; nothing of that is kept, nor charged to a step. */
 static void who_only_looks_is_told_at_once(void **state)
@@ -392,7 +421,7 @@ static void who_only_looks_is_told_at_once(void **state)
     assert_true(admission.status.explanation->actions.count > 0);
     given_job(s, "next", "q", "pods=1 cpu=1");
     expect_state(s, "next", "Pending");
-    (void)wakes_at_once(s, TICKS);
+    assert_true(wakes_at_once(s, TICKS) >= 3); /* each new device is still to be tried */
     expect_state(s, "next", "Admitted");
     expect_bounded(s);
 }
@@ -482,6 +511,7 @@ int main(void)
         stepwise_test(an_ordinary_selector_is_soon_done),
         stepwise_test(devices_change_meanwhile),
         stepwise_test(who_is_held_meanwhile_waits_on),
+        stepwise_test(class_that_breaks_meanwhile_is_told_in_the_end),
         stepwise_test(who_only_looks_is_told_at_once),
         stepwise_test(who_leaves_is_forgotten),
         stepwise_test(all_devices_are_counted_in_steps),

@@ -144,14 +144,33 @@ static void a_negative_amount_is_refused_with_its_place(void **state)
     core_assert_consistent(f->core);
 }
 
+/* A Queue is there, and not everything has been listed: nobody has been judged whose sentence could
+ * be renewed, and it isn't known yet who lends to whom. */
+static void sentences_are_renewed_after_the_first_decision_only(void **state)
+{
+    struct fixture *f = *state;
+    struct queue queue = {.meta = {.name = STR("crane"), .uid = STR("u")}};
+    struct event event = {.kind = EVENT_OBJECT,
+                          .object = {.kind = KIND_QUEUE, .value = &queue.meta}};
+    struct err err;
+    assert_int_equal(step(f, &event, &err).code, RC_OK);
+    core_renew_messages(f->core);
+    assert_int_equal(core_decisions(f->core, &f->arena).count, 0);
+    core_assert_consistent(f->core);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(an_object_of_no_kind_is_refused),     T(an_event_of_no_kind_is_refused),
-        T(an_answer_to_nothing_is_passed_over), T(time_never_goes_back),
-        T(what_was_never_there_can_go),         T(a_negative_amount_is_refused_with_its_place),
+        T(an_object_of_no_kind_is_refused),
+        T(an_event_of_no_kind_is_refused),
+        T(an_answer_to_nothing_is_passed_over),
+        T(time_never_goes_back),
+        T(what_was_never_there_can_go),
+        T(a_negative_amount_is_refused_with_its_place),
+        T(sentences_are_renewed_after_the_first_decision_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
