@@ -44,7 +44,8 @@ void advice_drop(struct advice *advice);
 
 /* It is about to be told that it waits for `next` now: what held until now is past. */
 void past_turn(struct gang *gang, enum reason next, int64_t now_ms);
-/* It, which has a reservation, is being stopped; `by` is the gang that it makes room for, or NULL. */
+/* It, which has a reservation, is being stopped; `by` is the gang that it makes room for, or NULL.
+ */
 void past_note_eviction(struct core *core, struct gang *gang, const char *rule,
                         const struct gang *by);
 void past_explain(const struct gang *gang, struct arena *arena, struct explanation *explanation);

@@ -236,19 +236,13 @@ static void more_slices_than_four_can_not_be_told(void **state)
 static void pods_of_very_many_requests_are_counted(void **state)
 {
     struct scenario *s = *state;
-    static char list[JSON_BYTES];
-    char requests[JSON_BYTES] = "'requests':[";
-    size_t length = strlen(requests);
+    static char list[JSON_BYTES], requests[JSON_BYTES];
     given_flavor(s, "default", "level=zone");
     given_world(s);
     given_node(s, "n1", "cpu=100 pods=110 label=zone:z");
     given_slice(s, "s", "n1", many(list, "d", 128, ""));
-    for (int i = 0; i < 32; i++) {
-        length +=
-            (size_t)snprintf(requests + length, sizeof(requests) - length,
-                             "%s{'name':'r%d','exactly':{" OF_CLASS "}}", i == 0 ? "" : ",", i);
-    }
-    (void)snprintf(requests + length, sizeof(requests) - length, "]");
+    (void)snprintf(requests, sizeof(requests), "'requests':[%s]",
+                   many(list, "r", 32, ",'exactly':{" OF_CLASS "}"));
     given_ask(s, "half", requests);
     given_job_spec(s, "gang", "q", "pods=2 required=zone",
                    "{\"resourceClaims\":[{\"name\":\"a\",\"resourceClaimTemplateName\":\"half\"},"
@@ -336,8 +330,7 @@ static void selector_that_fails_for_so_many(void **state)
     expect_state(s, "gang", "Admitted");
 }
 
-/* What is said of a selector that fails is no longer said when the device is gone on which it did.
- */
+/* What is said of a selector that fails isn't said any more when the device is gone. */
 static void selector_that_fails_no_more_is_not_told_of(void **state)
 {
     struct scenario *s = *state;
