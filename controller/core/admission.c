@@ -320,6 +320,19 @@ static void take_counts(struct gang *gang, const struct admission_status *status
     gang_put_memory(gang, memory);
 }
 
+/* As admission_held_flavors() writes them. */
+static bool lists_flavor(struct str names, struct str flavor)
+{
+    while (names.len > 0) {
+        size_t comma = str_find_char(names, ',');
+        if (str_eq(str_take(names, comma), flavor)) {
+            return true;
+        }
+        names = str_skip(names, comma < names.len ? comma + 1 : names.len);
+    }
+    return false;
+}
+
 static void take_memory(struct core *core, struct gang *gang, const struct admission *object,
                         uint64_t hash)
 {
@@ -334,6 +347,7 @@ static void take_memory(struct core *core, struct gang *gang, const struct admis
     const struct admission_status *status = &object->status;
     take_counts(gang, status, is_first);
     gang->was_running = gang->state == 0 && str_eq_c(status->state, gang_state_name(GANG_RUNNING));
+    gang->was_on_default = gang->state == 0 && lists_flavor(status->flavor, STR(FLAVOR_DEFAULT));
     if (gang->was_running) {
         readiness_take(core, gang, &status->conditions);
     }

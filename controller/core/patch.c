@@ -1,6 +1,7 @@
 /* patch.c - the writes to a Job: one PATCH admits, one suspends, one puts back what was put in. */
 #include "avoid.h"
 #include "loose_part.h"
+#include "stopping.h"
 #include "check.h"
 #include "topology.h"
 
@@ -272,6 +273,7 @@ void patch_suspend_for(struct core *core, struct gang *victim, const struct gang
         past_note_eviction(core, victim, cause_of(victim, gang), gang);
     }
     gang_set_state(core, victim, GANG_SUSPENDING, cause_of(victim, gang));
+    stopping_tell(core, victim);
 }
 
 void patch_tell_victim(struct core *core, struct gang *victim, const struct gang *gang)

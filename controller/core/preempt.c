@@ -107,6 +107,17 @@ bool preempt(struct core *core, struct gang *gang, struct evaluation *seen)
     return true;
 }
 
+uint32_t preempt_victims_asked(const struct core *core, const struct gang *gang)
+{
+    uint32_t asked = 0;
+    for (uint32_t i = 0; i < core->stopping.count; i++) {
+        const struct gang *victim = core->stopping.items[i];
+        bool is_up = victim->state == GANG_ADMITTED || victim->state == GANG_RUNNING;
+        asked += is_up && victim->grace_ms > 0 && stopping_is_for(victim, gang) ? 1 : 0;
+    }
+    return asked;
+}
+
 uint32_t preempt_victims_left(const struct core *core, const struct gang *gang)
 {
     uint32_t left = 0;

@@ -101,6 +101,8 @@ struct verdict checkpoint_verdict(const struct gang *gang, struct arena *arena);
 /* -- preempt.c ------------------------------------------------------------------------------------
  */
 
+/* Those of its victims that run on, for a checkpoint that they are asked for. */
+uint32_t preempt_victims_asked(const struct core *core, const struct gang *gang);
 /* Those of its victims that still hold something. */
 uint32_t preempt_victims_left(const struct core *core, const struct gang *gang);
 /* It isn't Reserved any more. */

@@ -134,13 +134,16 @@ static bool queue_lists_account(const struct queue_state *queue, struct str acco
     return i < queue->node.cell_count;
 }
 
-/* A flavor may have left the queue, or have been deleted, while the gang ran. */
-static bool knows_flavors(const struct core *core, const struct queue_state *queue,
-                          const struct record_pod_set *record)
+/* A flavor may have left the queue, or have been deleted, while the gang ran. Of `default` there
+ * may never have been an object; that the gang was on it its Admission says, which nobody else
+ * writes. */
+static bool knows_flavors(const struct core *core, const struct gang *gang,
+                          const struct queue_state *queue, const struct record_pod_set *record)
 {
     for (uint32_t i = 0; i < record->flavors.count; i++) {
         struct str flavor = record->flavors.items[i].value;
-        if (flavor_find(core, flavor) == NULL && !queue_lists_flavor(queue, flavor)) {
+        bool was_on_it = gang->was_on_default && str_eq_c(flavor, FLAVOR_DEFAULT);
+        if (!was_on_it && flavor_find(core, flavor) == NULL && !queue_lists_flavor(queue, flavor)) {
             return false;
         }
     }
@@ -205,7 +208,7 @@ static bool charges_enough(struct core *core, const struct gang *gang)
         const struct pod_set *set = &gang->shape->sets[s];
         const struct record_pod_set *charged = record_set(record, set->name);
         if (charged != NULL && charged->count.value > 0 &&
-            (!knows_flavors(core, queue, charged) ||
+            (!knows_flavors(core, gang, queue, charged) ||
              (!may_be_unlisted && leaves_out(core, queue, charged, set)))) {
             return false;
         }

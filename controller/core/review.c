@@ -233,8 +233,8 @@ static void review_unadmitted(struct core *core, struct gang *gang)
         core, gang, "NotAdmitted",
         gang->is_record_refused
             ? STR("its annotation tallyman.dev/admission isn't one that Tallyman wrote: it "
-                  "can't be read, is of a time to come, or charges more or less than the "
-                  "template asks; it waits its turn, suspended")
+                  "can't be read, is of a time to come, charges more or less than the template "
+                  "asks, or charges a flavor that isn't there; it waits its turn, suspended")
             : STR("only Tallyman may start a Job that names a queue; it waits its turn, "
                   "suspended"));
 }

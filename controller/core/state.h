@@ -328,6 +328,7 @@ struct gang {
     enum pace_wait admission_wait : 2; /* in which line of core.late it stands */
     enum pace_urgency untold : 2;      /* of what has changed since it was written */
     bool was_running : 1;              /* its Admission said so at the start */
+    bool was_on_default : 1;           /* the same, of the flavor that needs no object */
     bool is_size_pruned : 1;           /* the size is of a field that the API server dropped */
     bool has_told_pruned : 1;          /* the Event about the missing gate */
     bool has_told_drift : 1;           /* see drift.c */

@@ -111,11 +111,14 @@ static struct verdict reserved_verdict(const struct core *core, const struct gan
                                        struct arena *arena)
 {
     uint32_t left = preempt_victims_left(core, gang);
+    uint32_t asked = preempt_victims_asked(core, gang);
+    const char *who =
+        left == 1 ? "gang that makes room for it is" : "gangs that make room for it are";
     struct str message =
-        left == 0 ? STR("the gangs that made room have stopped; what they held is coming free")
-                  : arena_format(arena, "%u %s room for it %s stopping", left,
-                                 left == 1 ? "gang that makes" : "gangs that make",
-                                 left == 1 ? "is" : "are");
+        left == 0    ? STR("the gangs that made room have stopped; what they held is coming free")
+        : asked == 0 ? arena_format(arena, "%u %s stopping", left, who)
+                     : arena_format(arena, "%u %s to stop; %u %s on for a checkpoint first", left,
+                                    who, asked, asked == 1 ? "runs" : "run");
     return (struct verdict){.reason = REASON_WAITING_FOR_VICTIMS, .message = message};
 }
 

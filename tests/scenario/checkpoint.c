@@ -43,6 +43,8 @@ static void it_is_asked_and_stops_when_it_has_saved(void **state)
     given_both(s);
     expect_state(s, "low", "Running CheckpointRequested");
     expect_state(s, "high", "Reserved WaitingForVictims");
+    expect_message(s, "high",
+                   "1 gang that makes room for it is to stop; 1 runs on for a checkpoint first");
     assert_string_equal(annotation(s, "low", ASKED), "2026-11-30T12:00:10Z");
     at(s, 30000);
     expect_state(s, "low", "Running CheckpointRequested");
@@ -50,6 +52,7 @@ static void it_is_asked_and_stops_when_it_has_saved(void **state)
     expect_state(s, "low", "Running CheckpointRequested");
     job_annotated(s, "low", SAVED, "2026-11-30T12:00:25Z");
     expect_state(s, "low", "Suspending WaitingForTermination");
+    expect_message(s, "high", "1 gang that makes room for it is stopping");
     gang_stops(s, "low");
     expect_state(s, "high", "Admitted");
     assert_string_equal(annotation(s, "low", ASKED), "");

@@ -179,6 +179,25 @@ static void turn_that_is_no_turn(void **state)
     }
 }
 
+/* A queue outgrows flavor default, of which there is no object: what runs on it isn't stopped when
+ * the controller starts anew. */
+static void flavor_default_is_never_gone(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16 label=pool:one");
+    given_queue(s, "q", "cpu=8");
+    given_job(s, "a", "q", "pods=2 cpu=1");
+    scenario_start(s);
+    gang_starts(s, "a", "n1 n1");
+    given_flavor(s, "one", "label=pool:one");
+    quota_becomes(s, "q", "flavor=one cpu=8");
+    expect_state(s, "a", "Running");
+    restart(s, WITH_ADMISSIONS);
+    expect_state(s, "a", "Running");
+    given_job(s, "b", "q", "pods=8 cpu=1");
+    expect_state(s, "b", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +205,7 @@ int main(void)
         cmocka_unit_test(record_without_the_device_of_a_class),
         cmocka_unit_test(record_of_sets_that_the_job_has_not),
         cmocka_unit_test(turn_that_is_no_turn),
+        scenario_test(flavor_default_is_never_gone),
     };
     return cmocka_run_group_tests_name("records", tests, NULL, NULL);
 }
