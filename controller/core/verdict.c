@@ -80,9 +80,10 @@ static struct verdict waiting_verdict(const struct core *core, const struct gang
     bool could_never =
         gang->shape != NULL && reason_info(gang->shape->verdict.reason)->is_passed_over;
     if (behind_is_blocked(gang) && !could_never) {
+        struct str queue = gang->queue->name;
         struct str message = arena_format(
             arena, "queue " STR_FMT " is StrictFIFO, and a gang ahead of it waits for room",
-            STR_ARG(gang->queue->name));
+            STR_ARG(queue));
         return (struct verdict){.reason = REASON_BEHIND_IN_QUEUE, .message = message};
     }
     return gang->shape == NULL ? (struct verdict){.reason = REASON_NONE} : gang->shape->verdict;
@@ -125,11 +126,12 @@ static struct verdict reserved_verdict(const struct core *core, const struct gan
 /* Edited while it runs, to what couldn't start: it isn't stopped for that, and its user is told. */
 static struct verdict running_verdict(const struct gang *gang, struct arena *arena)
 {
-    if (!str_is_set(gang->trouble->invalid)) {
+    struct str invalid = gang->trouble->invalid;
+    if (!str_is_set(invalid)) {
         return (struct verdict){.reason = REASON_NONE};
     }
-    struct str message = arena_format(arena, "it runs on, but couldn't start again: " STR_FMT,
-                                      STR_ARG(gang->trouble->invalid));
+    struct str message =
+        arena_format(arena, "it runs on, but couldn't start again: " STR_FMT, STR_ARG(invalid));
     return (struct verdict){.reason = REASON_INVALID, .message = message};
 }
 
