@@ -352,26 +352,6 @@ static void selector_that_fails_no_more_is_not_told_of(void **state)
         "at once, 0 of 1 are free (1 node)");
 }
 
-/* A pool of which a device has binding conditions is gone through after the others, whatever its
- * name is: kube-scheduler doesn't come to the device on which the selector fails. */
-static void pool_with_binding_conditions_comes_last(void **state)
-{
-    struct scenario *s = *state;
-    given_world(s);
-    given_slice(s, "a", "n1", "{'name':'x','bindingConditions':['Attached']}");
-    given_slice(s, "b", "n1", "{'name':'y','attributes':{'size':{'int':2}}}");
-    given_ask(
-        s, "one",
-        "'constraints':[{'matchAttribute':'gpu.example.com/size'}],'requests':[{'name':'r',"
-        "'exactly':{" OF_CLASS WITH("device.attributes[\\\"gpu.example.com\\\"].size == 2") "}}]");
-    given_job(s, "gang", "q", "pods=1 template=one");
-    expect_state(s, "gang", "Pending DevicesExhausted");
-    expect_message(s, "gang", "nodes are passed over on whose devices a selector");
-    given_slice(s, "a", "n1", "{'name':'x'}");
-    expect_state(s, "gang", "Pending NeverFits");
-    expect_message(s, "gang", "kube-scheduler gives up on its pods when it looks at node n1");
-}
-
 /* -- devices in parts -------------------------------------------------------------------------- */
 
 #define SHARED(name, policy)                                                                       \
@@ -488,7 +468,6 @@ int main(void)
         scenario_test(all_devices_are_those_that_match),
         scenario_test(selector_that_fails_for_so_many),
         scenario_test(selector_that_fails_no_more_is_not_told_of),
-        scenario_test(pool_with_binding_conditions_comes_last),
         scenario_test(step_of_nothing_never_fits),
         scenario_test(admin_access_takes_no_part),
         scenario_test(claim_that_breaks_is_named),

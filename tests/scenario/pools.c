@@ -120,6 +120,34 @@ static void device_of_two_capacities(void **state)
     expect_state(s, "a", "Admitted");
 }
 
+/* A pool of which a device has binding conditions is gone through after the others, whatever its
+ * name is: kube-scheduler doesn't come to the device on which the selector fails. */
+static void pool_with_binding_conditions_comes_last(void **state)
+{
+    struct scenario *s = *state;
+    given_world(s);
+    given_json(s, KIND_RESOURCE_SLICE,
+               SLICE("a", "a", "1",
+                     "\"nodeName\":\"n1\",\"devices\":[{\"name\":\"x\",\"bindingConditions\":["
+                     "\"Attached\"]}]"));
+    given_json(s, KIND_RESOURCE_SLICE,
+               SLICE("b", "b", "1",
+                     "\"nodeName\":\"n1\",\"devices\":[{\"name\":\"y\",\"attributes\":{\"size\":{"
+                     "\"int\":2}}}]"));
+    given_json(s, KIND_RESOURCE_CLAIM_TEMPLATE,
+               "{\"metadata\":{\"name\":\"two\"},\"spec\":{\"spec\":{\"devices\":{\"requests\":[{"
+               "\"name\":\"r\",\"exactly\":{\"deviceClassName\":\"" CLASS "\",\"selectors\":[{"
+               "\"cel\":{\"expression\":\"device.attributes['" CLASS "'].size == 2\"}}]}}],"
+               "\"constraints\":[{\"matchAttribute\":\"" CLASS "/size\"}]}}}}");
+    given_job(s, "gang", "q", "pods=1 template=two");
+    expect_state(s, "gang", "Pending DevicesExhausted");
+    expect_message(s, "gang", "nodes are passed over on whose devices a selector");
+    given_json(s, KIND_RESOURCE_SLICE,
+               SLICE("a", "a", "1", "\"nodeName\":\"n1\",\"devices\":[{\"name\":\"x\"}]"));
+    expect_state(s, "gang", "Pending NeverFits");
+    expect_message(s, "gang", "kube-scheduler gives up on its pods when it looks at node n1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +155,7 @@ int main(void)
         scenario_test(counter_that_comes_free_wakes_on_another_node),
         scenario_test(search_beside_a_counter_of_several_nodes),
         scenario_test(device_of_two_capacities),
+        scenario_test(pool_with_binding_conditions_comes_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
