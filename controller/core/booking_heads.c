@@ -212,7 +212,7 @@ void booking_queue_changed(struct core *core, struct queue_state *queue)
 
 void booking_forget(struct core *core, struct gang *gang)
 {
-    if (core->bookings->has_queues && gang->queue->has_bookings) {
+    if (gang->queue->has_bookings) {
         bookings_look_again(core);
     }
     gang->likely_start_ms = 0;

@@ -75,7 +75,6 @@ static void find_nodes(struct core *core, const struct crowd_list *list)
     for (uint32_t i = 0; i < list->count; i++) {
         struct crowd *crowd = &list->items[i];
         const struct reach *reach = reach_of(core, &crowd->demand);
-        crowd->nodes = NULL;
         if (reach != NULL) {
             uint32_t words = reach->node_count / 64 + 1;
             uint64_t *nodes = ARENA_ARRAY(&core->scratch, uint64_t, words);

@@ -126,7 +126,7 @@ void room_wait(struct core *core, struct shape *shape)
 
 void wake_all(struct core *core, uint32_t bits)
 {
-    core->has_freed = core->has_freed || (bits & WAIT_CLUSTER) != 0;
+    core->has_freed = true; /* for all who call it, WAIT_CLUSTER is one of the bits */
     struct shape *shape = core->room_waiters;
     for (; shape != NULL; shape = shape->next_room_waiter) {
         if ((shape->verdict.waits_for & bits) != 0) {
