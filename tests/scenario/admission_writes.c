@@ -173,6 +173,23 @@ static void a_place_that_comes_late_is_taken(void **state)
     expect_state(s, "second", "Admitted");
 }
 
+/* What is read of a flavor and not acted on is named, and nothing else. */
+static void flavor_says_what_is_not_acted_on(void **state)
+{
+    struct scenario *s = *state;
+    given_flavor(s, "plain", "");
+    given_json(s, KIND_RESOURCE_FLAVOR,
+               "{\"metadata\":{\"name\":\"dear\"},\"spec\":{\"costRates\":[{\"name\":\"cpu\","
+               "\"perHour\":\"2.40\"}]}}");
+    scenario_start(s);
+    at(s, 60000);
+    const struct resource_flavor *plain = scenario_object(s, KIND_RESOURCE_FLAVOR, "plain");
+    const struct resource_flavor *dear = scenario_object(s, KIND_RESOURCE_FLAVOR, "dear");
+    check_str(plain->status.conditions.items[0].reason, "Ready");
+    check_str(dear->status.conditions.items[0].reason, "PartlySupported");
+    check_str(dear->status.conditions.items[0].message, "this version doesn't act on: costRates");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +200,7 @@ int main(void)
         scenario_test(nothing_is_said_of_what_is_gone),
         scenario_test(what_another_replica_says_until_this_one_leads),
         scenario_test(a_place_that_comes_late_is_taken),
+        scenario_test(flavor_says_what_is_not_acted_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

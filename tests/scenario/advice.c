@@ -298,6 +298,8 @@ static void a_run_time_that_fits_the_hole(void **state)
     expect_state(s, "small", "Pending ReservedForOther");
     const char *command = command_of(s, "small", 0);
     assert_non_null(strstr(command, "tallyman.dev/max-runtime="));
+    check_str(explanation_of(s, "small")->actions.items[1].message,
+              "would start now if it ran for 60m at most");
     carry_out(s, "small", command);
     expect_state(s, "small", "Admitted");
 }

@@ -163,6 +163,31 @@ static void nothing_is_left_of_a_queue_that_is_gone(void **state)
     arena_deinit(&arena);
 }
 
+/* The write that stops it comes to nothing, and is made again: one stop, which was told. */
+static void a_stop_that_is_written_twice_is_counted_and_told_once(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n", "cpu=4");
+    given_queue(s, "q", "cpu=4 within=LowerPriority");
+    given_job(s, "low", "q", "pods=4 cpu=1 priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "low", "n n n n");
+    at(s, 20000);
+    writes_are_manual(s, true);
+    given_job(s, "high", "q", "pods=4 cpu=1 priority=high");
+    trace_forget(s);
+    write_conflict(s, "low");
+    at(s, 60000);
+    assert_true(write_is_out(s, "low"));
+    assert_null(strstr(trace_text(s), "low ! Warning"));
+    write_ok(s, "low", true);
+    gang_stops(s, "low");
+    at(s, 120000);
+    check_i64(status_of(s, "low")->evictions.value, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +197,7 @@ int main(void)
         scenario_test(a_busy_queues_status_is_written_now_and_then),
         scenario_test(relabelled_gang_is_charged_where_it_started),
         scenario_test(nothing_is_left_of_a_queue_that_is_gone),
+        scenario_test(a_stop_that_is_written_twice_is_counted_and_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

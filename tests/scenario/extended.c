@@ -302,6 +302,23 @@ static void promised_pods_with_and_without_are_told_apart(void **state)
     expect_state(s, "last", "Pending NodesFull");
 }
 
+/* Two names of one class: each is charged by its own name, together what the account knows. */
+static void each_name_of_a_class_is_charged_its_part(void **state)
+{
+    struct scenario *s = *state;
+    given_class_for(s, NAME);
+    given_node(s, "n1", "cpu=16");
+    given_devices(s, "n1", "g0 g1 g2");
+    given_queue(s, "q", CLASS "=9");
+    given_job(s, "a", "q", "pods=1 " NAME "=1 deviceclass.resource.kubernetes.io/" CLASS "=2");
+    expect_used(s, "q", CLASS "=3");
+    expect_trace(s, "[   0] a: admit 1 pods of queue q, deviceclass.resource.kubernetes.io/" CLASS
+                    " 2/pod on default, " NAME " 1/pod on default\n"
+                    "[   0] a > Admitted 0/1 on default\n"
+                    "[   0] q: finalizer on\n"
+                    "[   0] a ! Admitted: …\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +334,7 @@ int main(void)
         scenario_test(plugin_of_a_node_that_is_not_ready_is_out_for_health),
         scenario_test(both_names_of_an_account_in_two_flavors),
         scenario_test(promised_pods_with_and_without_are_told_apart),
+        scenario_test(each_name_of_a_class_is_charged_its_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

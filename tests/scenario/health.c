@@ -367,6 +367,18 @@ static void sick_node_that_alone_has_a_pair_is_told(void **state)
     expect_state(s, "two", "Pending NeverFits");
 }
 
+/* A pod that wants two devices of one node: the one that is out has them. */
+static void node_that_is_out_may_be_the_only_one_large_enough(void **state)
+{
+    struct scenario *s = *state;
+    given_two_nodes(s, GPU_HEALTHY);
+    node_says(s, "n2", "False", 3600000);
+    given_job(s, "small", "q", "pods=1 example.com/gpu=1");
+    gang_starts(s, "small", "n1");
+    given_job(s, "a", "q", "pods=1 example.com/gpu=2");
+    expect_state(s, "a", "Pending DevicesUnhealthy");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +396,7 @@ int main(void)
         scenario_test(condition_of_a_time_to_come_counts_from_when_it_is_seen),
         scenario_test(each_flavor_has_its_own_quarantine),
         scenario_test(sick_node_that_alone_has_a_pair_is_told),
+        scenario_test(node_that_is_out_may_be_the_only_one_large_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

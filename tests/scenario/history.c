@@ -309,6 +309,27 @@ static void use_beyond_all_bounds_is_much(void **state)
     expect_state(s, "of-tug", "Pending CohortExhausted");
 }
 
+/* A queue whose use is kept and that has used nothing is no better off than one that has none kept:
+ * who came first goes first. */
+static void nothing_used_is_as_nothing_kept(void **state)
+{
+    struct scenario *s = *state;
+    given_json(s, KIND_COHORT,
+               "{\"metadata\":{\"name\":\"sea\"},\"spec\":{\"fairSharing\":{},\"resourceGroups\":[{"
+               "\"flavors\":[{\"name\":\"default\",\"resources\":[{\"name\":\"cpu\","
+               "\"nominalQuota\":\"4\"}]}]}]}}");
+    given_fair_queue(s, "kept", "1", "1h");
+    given_fair_queue(s, "plain", "1", NULL);
+    given_fair_queue(s, "dredger", "1", NULL);
+    given_job(s, "now", "dredger", "pods=4 cpu=1 created=0");
+    given_job(s, "of-plain", "plain", "pods=4 cpu=1 created=1000");
+    given_job(s, "of-kept", "kept", "pods=4 cpu=1 created=2000");
+    scenario_start(s);
+    at(s, 60000);
+    job_finishes(s, "now");
+    expect_state(s, "of-plain", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +348,7 @@ int main(void)
         scenario_test(namespaces_take_turns_at_once),
         scenario_test(room_is_kept_from_those_behind_by_use),
         scenario_test(use_beyond_all_bounds_is_much),
+        scenario_test(nothing_used_is_as_nothing_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

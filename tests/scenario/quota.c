@@ -1,4 +1,6 @@
 /* Quota, order and what a queue rations. */
+#include <stdio.h>
+
 #include "support/check.h"
 #include "support/scenario.h"
 
@@ -270,6 +272,27 @@ static void resource_that_a_flavor_lists_twice(void **state)
     expect_state(s, "a", "Admitted");
 }
 
+/* 32 cohorts above a queue are as many as there may be. */
+static void cohorts_are_so_many_deep_and_no_deeper(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    for (int i = 0; i < 32; i++) {
+        char json[200];
+        (void)snprintf(json, sizeof(json),
+                       "{\"metadata\":{\"name\":\"c%d\"},\"spec\":{\"parentName\":\"c%d\"}}", i,
+                       i + 1);
+        given_json(s, KIND_COHORT, json);
+    }
+    given_queue(s, "at-the-bound", "cpu=4 cohort=c1");
+    given_queue(s, "beyond", "cpu=4 cohort=c0");
+    given_job(s, "a", "at-the-bound", "pods=1 cpu=1");
+    given_job(s, "b", "beyond", "pods=1 cpu=1");
+    expect_state(s, "a", "Admitted");
+    expect_state(s, "b", "Pending Invalid");
+    expect_message(s, "b", "form a cycle, or are more than 32 deep");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +313,7 @@ int main(void)
         scenario_test(namespace_is_let_in_by_its_labels),
         scenario_test(negative_quota_is_refused_at_the_door),
         scenario_test(resource_that_a_flavor_lists_twice),
+        scenario_test(cohorts_are_so_many_deep_and_no_deeper),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -335,6 +335,28 @@ static void finished_job_that_is_unfinished_again(void **state)
     expect_used(s, "q", "cpu=2");
 }
 
+/* Who was put behind the others because its pods weren't ready in time stays there. */
+static void place_at_the_end_is_kept(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_queue(s, "q", "cpu=1 timeout=1m");
+    given_job(s, "late", "q", "pods=1 cpu=1 created=0");
+    given_job(s, "second", "q", "pods=1 cpu=1 created=1000");
+    given_job(s, "third", "q", "pods=1 cpu=1 created=2000");
+    scenario_start(s);
+    at(s, 61000);
+    gang_stops(s, "late");
+    expect_state(s, "second", "Admitted");
+    gang_starts(s, "second", "n1");
+    at(s, 600000);
+    expect_state(s, "late", "Pending QuotaExhausted");
+    restart(s, WITH_ADMISSIONS);
+    job_finishes(s, "second");
+    expect_state(s, "third", "Admitted");
+    expect_state(s, "late", "Pending QuotaExhausted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +374,7 @@ int main(void)
         scenario_test(running_gang_that_is_short_at_the_start_gets_its_time),
         scenario_test(listing_order_decides_nothing),
         scenario_test(finished_job_that_is_unfinished_again),
+        scenario_test(place_at_the_end_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,6 +169,25 @@ static void impossible_min_count_is_invalid_and_corrected(void **state)
     expect_state(s, "a", "Admitted");
 }
 
+/* While it is being written, the flavor becomes another: what is written is what was decided. */
+static void write_that_is_out_is_of_the_flavor_as_it_was(void **state)
+{
+    struct scenario *s = *state;
+    given_node(s, "n1", "cpu=16");
+    given_json(s, KIND_RESOURCE_FLAVOR,
+               "{\"metadata\":{\"name\":\"cards\"},\"spec\":{\"tolerations\":[{\"key\":\"k\","
+               "\"operator\":\"Exists\",\"effect\":\"PreferNoSchedule\"}]}}");
+    given_queue(s, "q", "flavor=cards cpu=8");
+    scenario_start(s);
+    writes_are_manual(s, true);
+    given_job(s, "a", "q", "pods=2 cpu=1");
+    given_flavor(s, "cards", "toleration=other");
+    write_ok(s, "a", true);
+    const struct pod_spec *spec = &scenario_job(s, "a")->spec.pod_template.spec;
+    assert_int_equal(spec->tolerations.count, 1);
+    check_str(spec->tolerations.items[0].effect, "PreferNoSchedule");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +199,7 @@ int main(void)
         scenario_test(dropped_field_is_read_from_last_applied_and_told_once),
         scenario_test(live_field_goes_before_the_annotation),
         scenario_test(impossible_min_count_is_invalid_and_corrected),
+        scenario_test(write_that_is_out_is_of_the_flavor_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,18 @@ static void an_object_of_no_kind_is_refused(void **state)
     }
 }
 
+/* The caller may bring the effects of the step before. */
+static void what_was_in_the_effects_is_gone(void **state)
+{
+    struct fixture *f = *state;
+    struct event event = {.kind = EVENT_TICK, .now_ms = 1};
+    struct effect before = {.kind = EFFECT_WRITE_STATUS};
+    struct effects effects = {.arena = &f->arena, .items = &before, .count = 1, .capacity = 1};
+    struct err err;
+    assert_int_equal(core_step(f->core, &event, &effects, &err).code, RC_OK);
+    assert_int_equal(effects.count, 0);
+}
+
 static void an_event_of_no_kind_is_refused(void **state)
 {
     struct event event = {.kind = (enum event_kind)99};
@@ -171,6 +183,7 @@ int main(void)
         T(what_was_never_there_can_go),
         T(a_negative_amount_is_refused_with_its_place),
         T(sentences_are_renewed_after_the_first_decision_only),
+        T(what_was_in_the_effects_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
