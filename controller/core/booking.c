@@ -4,6 +4,7 @@
  * earliest time at which it fits by the ends that are known, and a gang behind it may start now if
  * it will have ended by then, or if the head still fits then beside it. */
 #include "booking.h"
+#include "preempt.h"
 #include "selectors.h"
 #include "wait.h"
 
@@ -209,7 +210,7 @@ static const struct booking *in_whose_way(struct core *core, struct gang *gang,
 struct verdict booking_check(struct core *core, struct shape *shape,
                              const struct evaluation *evaluation)
 {
-    struct gang *gang = shape->first;
+    struct gang *gang = core->judged != NULL ? core->judged : shape->first;
     bool is_asked =
         core->bookings->has_queues && shadow_now(core) == NULL && !core->bookings->is_ignored;
     const struct booking *booking = NULL;
@@ -287,6 +288,7 @@ bool bookings_settle(struct core *core)
     }
     core->bookings->wakes_held_back = false;
     wake_beside(core, WAIT_BOOKING);
+    preempt_early_note_beside(core);
     return true;
 }
 

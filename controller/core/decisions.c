@@ -227,7 +227,7 @@ static void number_queue(const struct core *core, struct decided_list *list)
         struct gang *gang;
         GANG_LINE_FOREACH (gang, &queue->pending) {
             position++;
-            list->items[gang->decision_index].position = position;
+            list->items[gang->scratch_index].position = position;
         }
     }
 }
@@ -244,7 +244,7 @@ struct decided_list core_decisions(const struct core *core, struct arena *arena)
         struct verdict verdict = gang_verdict(core, gang, arena);
         struct queue_state *queue =
             gang->reservation != NULL ? gang->reservation->queue : gang->queue;
-        gang->decision_index = list.count;
+        gang->scratch_index = list.count;
         struct decided_gang *entry = &list.items[list.count++];
         entry->namespace_name = arena_copy_str(arena, gang->namespace_name);
         entry->name = arena_copy_str(arena, gang->name);

@@ -1,6 +1,7 @@
 /* fit_promises.c - the gangs that were let go and whose pods are on their way: alike ones together,
  * as crowds. */
 #include "fit_plan.h"
+#include "preempt.h"
 #include "topology.h"
 #include "shadow.h"
 
@@ -188,7 +189,9 @@ static void list_promises(struct core *core, struct promise_list *list)
 {
     struct gang *gang;
     GANG_LINE_FOREACH (gang, &core->unbound) {
-        add_promises(core, list, gang);
+        if (!preempt_early_is_behind(core, gang)) {
+            add_promises(core, list, gang);
+        }
     }
 }
 

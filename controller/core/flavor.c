@@ -1,5 +1,6 @@
 /* flavor.c - the tables of ResourceFlavors and Cohorts. */
 #include "ailment.h"
+#include "preempt.h"
 
 #include "tallyman/base/alloc.h"
 
@@ -129,6 +130,7 @@ static void wake_flavor(struct core *core, struct str name)
 {
     reaches_forget(core);
     wake_reserved(core); /* who is Reserved will be sent where it says by then */
+    preempt_early_note_all(core);
     struct queue_state *queue;
     RB_FOREACH (queue, queue_tree, &core->queue_order) {
         if (queue_lists_flavor(queue, name)) {

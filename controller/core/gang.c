@@ -323,6 +323,7 @@ void gang_reprioritize(struct core *core, struct gang *gang)
     bool may_stop_sooner = gang->reservation != NULL && priority < gang->priority;
     core->has_freed = core->has_freed || may_stop_sooner;
     core->has_let_go = core->has_let_go || may_stop_sooner;
+    gang->may_start_early = true; /* before others that are Reserved */
     gang->priority = priority;
     preempt_note_holder(core, gang);
     if (was_queued) {

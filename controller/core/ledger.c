@@ -59,6 +59,9 @@ static void charges_apply(struct core *core, const struct gang *gang, struct que
             waits_wake(core, top, charge->flavor, charge->resource);
             preempt_note_freed(core, queue, charge->flavor, charge->resource);
         }
+        if (is_release) {
+            preempt_early_note_quota(core, queue, charge->resource);
+        }
     }
     queue_touch(core, queue);
 }

@@ -1,7 +1,7 @@
 /* preempt.c - preemption as a transaction: victims are chosen and stopped whole, the freed room
  * belongs to the gang that it was freed for, and each victim is stopped at most once for it.
  *
- *   Pending --victims found, each is being suspended--> Reserved --all have stopped--> Admitted
+ *   Pending --victims found, each is being suspended--> Reserved --gone, or it fits--> Admitted
  *                                                          |
  *                                                          '--withdrawn, or time is up--> Pending
  *
@@ -66,6 +66,8 @@ static void reserve_for(struct core *core, struct gang *gang, const struct victi
     gang_set_state(core, gang, GANG_RESERVED, "Preempts");
     gang_mark_unbound(core, gang);
     gang_set_timer(core, gang, gang->room->reserved_until_ms);
+    gang->may_start_early = core->reserved.count > 1; /* beside these it is judged otherwise */
+    gang->is_beside_others = false;
 }
 
 bool preempt_is_allowed(const struct queue_state *queue)
@@ -187,6 +189,14 @@ static bool keeps_room(enum reason reason)
     return preempt_can_help(reason) || reason == REASON_RESERVED_FOR_OTHER;
 }
 
+void preempt_start(struct core *core, struct gang *gang, struct evaluation *evaluation)
+{
+    ledger_release(core, gang);
+    GANG_PUT(gang, room, reserved_shape, NULL);
+    preempt_forget_why(gang);
+    check_or_admit(core, gang, evaluation);
+}
+
 /* All victims have stopped. Their devices may be freed a little later than their pods, and somebody
  * else may have taken a place (a foreign pod, a node that went): the room stays reserved until the
  * gang fits or its time is up. False: it stays so. */
@@ -211,10 +221,7 @@ static bool finish(struct core *core, struct gang *gang)
     whatif_end(core);
     enum reason reason = evaluation.verdict.reason;
     if (reason == REASON_NONE) {
-        ledger_release(core, gang);
-        GANG_PUT(gang, room, reserved_shape, NULL);
-        preempt_forget_why(gang);
-        check_or_admit(core, gang, &evaluation);
+        preempt_start(core, gang, &evaluation);
     } else if (!keeps_room(reason)) {
         preempt_abort(core, gang);
         gang_review(core, gang);
@@ -222,20 +229,6 @@ static bool finish(struct core *core, struct gang *gang)
         return false;
     }
     return true;
-}
-
-static void mark_with_victims(struct core *core)
-{
-    for (uint32_t i = 0; i < core->reserved.count; i++) {
-        core->reserved.items[i]->has_victims = false;
-    }
-    for (uint32_t i = 0; i < core->stopping.count; i++) {
-        const struct gang *victim = core->stopping.items[i];
-        struct gang *gang = gang_find(core, victim->stops_for);
-        if (gang != NULL && victim->reservation != NULL) {
-            gang->has_victims = true;
-        }
-    }
 }
 
 /* The first behind that one, in the order in which they were Reserved, whose victims are gone. */
@@ -258,15 +251,16 @@ void preempt_finish_ready(struct core *core)
     if (core->reserved.count == 0) {
         return;
     }
-    mark_with_victims(core);
+    preempt_mark_with_victims(core);
     struct gang *gang = next_due(core, NULL);
     while (gang != NULL) {
         bool is_done = finish(core, gang);
         if (is_done) {
-            mark_with_victims(core);
+            preempt_mark_with_victims(core);
         }
         gang = next_due(core, is_done ? NULL : gang);
     }
+    preempt_finish_early(core);
 }
 
 /* -- after a restart, or when the gang or the quota has changed ---------------------------------
@@ -398,6 +392,7 @@ static void reserve_again(struct core *core, struct gang *gang)
     if (!is_settled && reason == REASON_NONE) {
         reserve_for(core, gang, &victims, &evaluation);
     }
+    gang->may_start_early = true;
     review_asked(core, &victims);
 }
 

@@ -77,6 +77,23 @@ void preempt_relief_end(struct core *core, const struct victims *victims);
 /* After a pass: wakes those that what has begun to stop in it may help; false: nobody. */
 bool preempt_wake_for_relief(struct core *core);
 
+/* -- preempt_early.c: a gang that is Reserved, beside what its victims still hold -- */
+
+/* Something has come free that may let those start who are Reserved: that account, by the queue
+ * that held it; room on a node; what can't be told so simply; places that pods on their way or a
+ * booking kept. */
+void preempt_early_note_quota(struct core *core, const struct queue_state *queue,
+                              struct str resource);
+void preempt_early_note_node(struct core *core, const struct node_state *node);
+void preempt_early_note_all(struct core *core);
+void preempt_early_note_beside(struct core *core);
+/* Whether its promise is left out while another one is judged so. */
+bool preempt_early_is_behind(const struct core *core, const struct gang *gang);
+/* Of those that are Reserved, whose victims aren't gone: gang.has_victims. */
+void preempt_mark_with_victims(struct core *core);
+/* Starts those that fit although some victims, theirs or others', still hold something. */
+void preempt_finish_early(struct core *core);
+
 /* -- wake.c, wake_cluster.c -- */
 
 /* Whether its pods could stand on that node, whatever is free there: by labels and the like. */
@@ -112,7 +129,9 @@ void preempt_forget_why(struct gang *gang);
 void preempt_let_go(struct core *core, const struct gang *gang, bool keeps_stopping);
 /* It no longer wants the room, or has waited too long for it. */
 void preempt_abort(struct core *core, struct gang *gang);
-/* Admits the gangs whose victims have all stopped. */
+/* It fits: what was reserved for it becomes its admission. */
+void preempt_start(struct core *core, struct gang *gang, struct evaluation *evaluation);
+/* Admits the gangs whose victims have all stopped, and who fit without. */
 void preempt_finish_ready(struct core *core);
 /* It is Reserved, and still wants to start or not; false: it isn't Reserved any more. */
 bool preempt_review(struct core *core, struct gang *gang, bool wants_it);

@@ -201,7 +201,8 @@ static bool review_victim(struct core *core, struct gang *gang)
         return checkpoint_withdraw(core, gang);
     }
     const struct gang *beneficiary = gang_find(core, gang->stops_for);
-    if (beneficiary == NULL || beneficiary->state != GANG_RESERVED) {
+    if (beneficiary == NULL || beneficiary->state != GANG_RESERVED ||
+        beneficiary->room->check != NULL) {
         stopping_end(core, gang);
         return checkpoint_withdraw(core, gang);
     }

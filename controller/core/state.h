@@ -313,7 +313,9 @@ struct gang {
     bool is_out : 1;            /* a what-if has taken it out */
     bool is_kept_out : 1;       /* what it would free is noted; see whatif_kept.c */
     bool is_unsettled : 1;      /* Reserved for what it wanted before; see preempt_settle() */
-    bool has_victims : 1;       /* scratch of preempt_finish_ready() */
+    bool has_victims : 1;       /* of those Reserved: preempt_finish_ready() */
+    bool may_start_early : 1;   /* something has come free since; see preempt_early.c */
+    bool is_beside_others : 1;  /* what is kept for others was in its way then */
     bool has_failed_check : 1;  /* since it was reviewed last */
     bool wakes_preemptors : 1;  /* one would have stopped it, but it can't be just yet */
     bool wakes_promised : 1;    /* let go, and not reviewed since; see preempt_wake() */
@@ -334,7 +336,7 @@ struct gang {
     bool has_told_drift : 1;           /* see drift.c */
     uint32_t set_count;
     uint32_t past_count;
-    uint32_t decision_index; /* scratch of core_decisions() */
+    uint32_t scratch_index; /* of core_decisions(), and of preempt_early.c */
 };
 
 /* An effect on its way, and who waits for its answer. */
@@ -465,6 +467,7 @@ struct core {
     struct kept_what_if *kept_what_if;   /* owned; whatif.h; NULL: nothing was ever kept */
     uint64_t pass;                       /* counts the decision passes */
     struct bookings *bookings;           /* owned; never NULL */
+    struct gang *judged;                 /* Reserved, judged anew; NULL: a shape's first */
     bool is_passing, is_cut;             /* one is on; the last isn't at its end: core_options */
     struct selector_work *selector_work; /* owned; selectors.h */
     struct core_cost cost;

@@ -148,6 +148,7 @@ void wake_beside(struct core *core, uint32_t bits)
 void wake_reserved(struct core *core)
 {
     wake_beside(core, WAIT_PROMISES);
+    preempt_early_note_beside(core);
     for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
         if (shape->is_preempting_beside_promises) {
             shape->is_room_changed = core->has_room_changed = true;
@@ -194,6 +195,7 @@ bool shape_may_use_node(const struct core *core, const struct shape *shape,
 
 void wake_for_node(struct core *core, struct node_state *node)
 {
+    preempt_early_note_node(core, node);
     for (struct shape *shape = core->preemptors; shape != NULL; shape = shape->next_preemptor) {
         if (!shape->is_room_changed && shape_may_use_node(core, shape, node)) {
             shape->is_room_changed = core->has_room_changed = true;

@@ -259,6 +259,7 @@ static void wake_heads_for_node(struct core *core, const struct node_edit *edit)
 void wake_for_node_edit(struct core *core, const struct node_state *before,
                         const struct node_state *node)
 {
+    preempt_early_note_all(core);
     struct node_edit edit = {.before = before, .node = node};
     edit.is_lone = !has_other_nodes(core, node);
     edit.is_relabelled =
@@ -363,6 +364,7 @@ static void wake_heads_for_pool(struct core *core, const struct pool_state *pool
 
 void wake_for_pool(struct core *core, const struct pool_state *pool)
 {
+    preempt_early_note_all(core);
     wake_heads_for_pool(core, pool);
     if (core->options.is_plain) {
         wake_all(core, WAIT_CLUSTER);
@@ -388,6 +390,7 @@ static bool devices_concern_shape(const struct shape *shape)
 
 void wake_for_devices(struct core *core)
 {
+    preempt_early_note_all(core);
     if (core->options.is_plain) {
         wake_all(core, WAIT_CLUSTER);
         return;

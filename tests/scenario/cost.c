@@ -250,6 +250,35 @@ static void a_reason_is_told_in_parts(void **state)
     assert_true(counts.most_effects <= TELL_GANGS_PER_STEP);
 }
 
+/* Other trees and nodes are nothing to it, nor is what happens to gangs without freeing anything.
+ */
+static void who_waits_for_victims_is_judged_when_something_came_free(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n1", "cpu=4 label=pool:a");
+    given_node(s, "n2", "cpu=4 label=pool:b");
+    given_queue(s, "q", "cpu=3 within=LowerPriority");
+    given_queue(s, "other", "cpu=4");
+    given_job(s, "stops", "q", "pods=3 cpu=1 priority=low selector=pool:a");
+    scenario_start(s);
+    gang_starts(s, "stops", "n1 n1 n1");
+    given_pod(s, "foreign", "n2", "cpu=4");
+    given_job(s, "boss", "q", "pods=2 cpu=1 priority=high selector=pool:a");
+    expect_state(s, "boss", "Reserved WaitingForVictims");
+    (void)counts_take(s);
+    job_annotated(s, "boss", "example.com/note", "x");
+    pod_terminates(s, "stops-0");
+    pod_gone(s, "foreign");
+    quota_becomes(s, "other", "cpu=8");
+    assert_int_equal(counts_take(s).gangs_visited, 0);
+    quota_becomes(s, "q", "cpu=5 within=LowerPriority");
+    expect_state(s, "boss", "Reserved WaitingForVictims"); /* the node has room for one */
+    pod_gone(s, "stops-0");
+    expect_state(s, "boss", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +290,7 @@ int main(void)
         scenario_test(nodes_that_keep_pods_out_are_not_tried_for_their_claim),
         scenario_test(places_are_counted_once_for_all_who_wait),
         scenario_test(a_reason_is_told_in_parts),
+        scenario_test(who_waits_for_victims_is_judged_when_something_came_free),
         scenario_test(waiting_for_quota_is_not_woken_by_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,10 +104,27 @@ static void it_is_told_of_each_flavor_why_it_was_not_taken(void **state)
     expect_explained(s, "high", "pine", "; others can be stopped to make room; taken");
 }
 
+/* It had rather preempt than borrow: what comes free to be borrowed isn't what it waits for. */
+static void what_it_could_borrow_does_not_turn_it(void **state)
+{
+    struct scenario *s = *state;
+    given_oak_and_pine(s, PREEMPTS_FIRST);
+    given_job(s, "tugs", "tug", "pods=1 cpu=1 created=0");
+    gang_starts(s, "tugs", "");
+    given_job(s, "high", "crane", "pods=2 cpu=1 priority=high created=10");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    job_finishes(s, "tugs");
+    expect_state(s, "high", "Reserved WaitingForVictims");
+    gang_stops(s, "low");
+    expect_state(s, "high", "Admitted");
+    expect_used(s, "crane", "cpu=4"); /* `low` borrows */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scenario_test(the_flavor_that_was_preempted_for_is_kept),
+        scenario_test(what_it_could_borrow_does_not_turn_it),
         scenario_test(a_restart_keeps_it_too),
         scenario_test(it_is_told_of_each_flavor_why_it_was_not_taken),
     };

@@ -156,6 +156,8 @@ static void mix_gang(uint64_t *hash, const struct gang *gang, uint64_t current)
                           gang->is_ending,
                           gang->wakes_preemptors,
                           gang->wakes_promised,
+                          gang->state == GANG_RESERVED && gang->may_start_early,
+                          gang->state == GANG_RESERVED && gang->is_beside_others,
                           gang->is_stop_counted,
                           gang->is_admission_dirty,
                           gang->is_admission_seen,

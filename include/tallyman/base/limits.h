@@ -91,6 +91,7 @@
 #define WRITE_SLOW_MS                  1000    /* an answer that takes longer is late */
 #define CHECKPOINT_GRACE_MAX_MS        3600000 /* a longer checkpoint-grace counts as this */
 #define VICTIM_DOMAINS_MAX             64      /* that are searched for victims by themselves */
+#define RESERVED_JUDGED_MAX            64      /* while victims stop; the others wait for them */
 #define PREEMPTION_TIMEOUT_MS          600000  /* then the freed room is given up */
 #define REQUEST_ATTEMPTS_MAX           1000000 /* a ProvisioningRequest's name that ends so isn't ours */
 #define REQUEST_JOB_NAME_MAX_BYTES     40      /* of the Job's name in it */
