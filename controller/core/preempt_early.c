@@ -239,12 +239,12 @@ static bool fits_early(struct core *core, struct gang *gang, struct evaluation *
     if (gang_is_busy(gang)) {
         return false; /* and may be invalid */
     }
-    bool is_due = gang->may_start_early || core->has_freed || core->options.is_plain ||
-                  !gang->shape->is_resolved;
+    bool is_told = gang->may_start_early || core->has_freed || !gang->shape->is_resolved;
+    bool is_due = is_told || core->options.is_plain;
     if (!is_due || !selectors_are_known(core, gang->shape)) {
         return false;
     }
-    core->cost.gangs_visited++;
+    core->cost.gangs_visited += is_told ? 1 : 0;
     bookings_prepare(core);
     whatif_begin(core);
     whatif_take_out(core, gang);
