@@ -1,6 +1,7 @@
 /* attempt.c - what a gang asks of its queue, and whether a combination of flavors has the quota. */
 #include "attempt.h"
 #include "bound.h"
+#include "claim.h"
 
 struct verdict verdict_say(enum reason reason, uint32_t waits_for, struct str message)
 {
@@ -44,12 +45,20 @@ bool attempt_is_claim_counted(const struct attempt *attempt, uint32_t s, uint32_
     return false;
 }
 
+/* By a gang that stays: who is out alone with it has taken its charge along (whatif.c). */
+static bool is_paid_already(const struct core *core, struct str key)
+{
+    const struct gang *payer = ledger_claim_payer(core, key);
+    return payer != NULL &&
+           !(payer->is_out && ledger_claim_holders(core, key)->next_holder == NULL);
+}
+
 static bool collect_claims(struct attempt *attempt, uint32_t s)
 {
     struct set_attempt *mine = &attempt->sets[s];
     for (uint32_t c = 0; c < mine->set->claim_count; c++) {
         const struct shared_claim_demand *claim = &mine->set->claims[c];
-        bool is_paid = ledger_claim_payer(attempt->core, claim->claim->key) != NULL ||
+        bool is_paid = is_paid_already(attempt->core, claim->claim->key) ||
                        attempt_is_claim_counted(attempt, s, c);
         for (uint32_t i = 0; i < claim->request_count; i++) {
             struct quota_demand *demand =
