@@ -5,6 +5,7 @@
 #include "support/check.h"
 #include "support/scenario.h"
 
+#define CLASS "gpu.example.com"
 #define GRACE "tallyman.dev/checkpoint-grace"
 #define ASKED "tallyman.dev/checkpoint-request"
 
@@ -198,6 +199,32 @@ static void places_are_not_given_past_it(void **state)
     expect_state(s, "later", "Pending NodesFull");
 }
 
+/* There is a device for it, but no quota. */
+static void claim_that_it_holds_is_charged_too(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_class(s, CLASS, "device.driver == 'gpu.example.com'");
+    given_template(s, "one-gpu", CLASS, 1);
+    given_claim(s, "c", CLASS, 1);
+    given_node(s, "n1", "cpu=16");
+    given_devices(s, "n1", "g0 g1 g2");
+    given_queue(s, "q", CLASS "=2 within=LowerPriority");
+    given_job(s, "stops", "q", "pods=2 template=one-gpu priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "stops", "n1 n1");
+    pod_claims(s, "stops-0", "one-gpu", "n1/g0");
+    pod_claims(s, "stops-1", "one-gpu", "n1/g1");
+    given_job(s, "boss", "q", "pods=1 claim=c priority=high created=1000");
+    expect_state(s, "boss", "Reserved WaitingForVictims");
+    pod_gone(s, "stops-0");
+    claim_freed(s, "stops-0-one-gpu");
+    expect_state(s, "boss", "Reserved WaitingForVictims");
+    gang_stops(s, "stops");
+    expect_state(s, "boss", "Admitted");
+}
+
 /* `stops` and `lingers` make room for one of them each. */
 static void given_two(struct scenario *s)
 {
@@ -262,6 +289,7 @@ int main(void)
         scenario_test(a_new_controller_sees_it_too),
         scenario_test(one_that_was_asked_to_save_is_let_off),
         scenario_test(places_are_not_given_past_it),
+        scenario_test(claim_that_it_holds_is_charged_too),
         scenario_test(two_start_in_their_order),
         scenario_test(each_starts_when_its_own_victims_are_gone),
     };
