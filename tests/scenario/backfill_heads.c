@@ -122,7 +122,9 @@ static void who_is_woken_after_too_many_rounds_starts_soon(void **state)
     at(s, 90000);
     struct core *core = scenario_core(s);
     struct err err;
-    struct effects effects = {.arena = &s->step_arena};
+    struct arena arena;
+    arena_init(&arena);
+    struct effects effects = {.arena = &arena};
     struct event event = {.kind = EVENT_DELETED,
                           .now_ms = scenario_now_ms(s) + SCENARIO_START_MS,
                           .object = {KIND_JOB, &scenario_job(s, "head")->meta}};
@@ -134,6 +136,7 @@ static void who_is_woken_after_too_many_rounds_starts_soon(void **state)
     event = (struct event){.kind = EVENT_TICK, .now_ms = event.now_ms + 10000};
     assert_true(!rc_failed(core_step(core, &event, &effects, &err)));
     assert_int_not_equal(behind->run->write_effect_id, 0);
+    arena_deinit(&arena);
 }
 
 int main(void)

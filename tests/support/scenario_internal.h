@@ -40,7 +40,6 @@ struct gathered;
 struct scenario {
     struct extra_set *extra_sets;
     struct arena arena;
-    struct arena step_arena;
     struct core *core;
     int64_t now_ms; /* absolute */
     int64_t wake_ms;
