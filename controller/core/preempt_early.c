@@ -236,11 +236,10 @@ static bool fits_then(struct core *core, struct gang *gang, const struct evaluat
 
 static bool fits_early(struct core *core, struct gang *gang, struct evaluation *ret_evaluation)
 {
-    if (gang_is_busy(gang)) {
-        return false; /* and may be invalid */
-    }
-    bool is_told = gang->may_start_early || core->has_freed || !gang->shape->is_resolved;
-    bool is_due = is_told || core->options.is_plain;
+    bool is_idle = !gang_is_busy(gang); /* one that isn't may be invalid, and have no shape */
+    bool is_told =
+        is_idle && (gang->may_start_early || core->has_freed || !gang->shape->is_resolved);
+    bool is_due = is_told || (is_idle && core->options.is_plain);
     if (!is_due || !selectors_are_known(core, gang->shape)) {
         return false;
     }
