@@ -15,7 +15,7 @@
  * is told at once whatever it owes.
  *
  * Nothing of it outlives a restart, which tells everything that isn't as the Admissions say; so
- * what a restart has to know is told at once, too. */
+ * what a restart has to know doesn't wait for the interval (pace_hurry()). */
 #pragma once
 
 #include "internal.h"

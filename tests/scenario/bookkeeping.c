@@ -52,10 +52,8 @@ static void preempt_once(struct scenario *s, const char *high)
     at(s, scenario_now_ms(s) + 20000);
 }
 
-/* Each of its lives is counted from nothing, each of its stops once. */
-static void a_gang_that_is_stopped_twice_is_counted_twice(void **state)
+static void given_low_that_runs(struct scenario *s)
 {
-    struct scenario *s = *state;
     given_priority_class(s, "low", 1);
     given_priority_class(s, "high", 9);
     given_node(s, "n", "cpu=4");
@@ -64,6 +62,13 @@ static void a_gang_that_is_stopped_twice_is_counted_twice(void **state)
     scenario_start(s);
     gang_starts(s, "low", "n n n n");
     at(s, 20000);
+}
+
+/* Each of its lives is counted from nothing, each of its stops once. */
+static void a_gang_that_is_stopped_twice_is_counted_twice(void **state)
+{
+    struct scenario *s = *state;
+    given_low_that_runs(s);
     check_str(status_of(s, "low")->pods, "4/4");
     preempt_once(s, "first");
     check_i64(status_of(s, "low")->evictions.value, 1);
@@ -167,14 +172,7 @@ static void nothing_is_left_of_a_queue_that_is_gone(void **state)
 static void a_stop_that_is_written_twice_is_counted_and_told_once(void **state)
 {
     struct scenario *s = *state;
-    given_priority_class(s, "low", 1);
-    given_priority_class(s, "high", 9);
-    given_node(s, "n", "cpu=4");
-    given_queue(s, "q", "cpu=4 within=LowerPriority");
-    given_job(s, "low", "q", "pods=4 cpu=1 priority=low created=0");
-    scenario_start(s);
-    gang_starts(s, "low", "n n n n");
-    at(s, 20000);
+    given_low_that_runs(s);
     writes_are_manual(s, true);
     given_job(s, "high", "q", "pods=4 cpu=1 priority=high");
     trace_forget(s);
