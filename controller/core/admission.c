@@ -262,7 +262,7 @@ void admission_write_done(struct core *core, struct gang *gang, const struct eff
         gang->admission_hash = 0;
         gang->is_admission_dirty = true;
         if (core->next_admission_retry_ms == 0) {
-            core->next_admission_retry_ms = core->now_ms + ADMISSION_RETRY_MS;
+            core->next_admission_retry_ms = core->now_ms + TELL_RETRY_MS;
         }
     } else if (gang->is_admission_dirty) {
         gang_show(core, gang);

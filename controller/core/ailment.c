@@ -75,7 +75,7 @@ static void touch_status(struct core *core, const struct device_ailment *ailment
 {
     struct flavor_state *flavor = flavor_find(core, ailment->flavor);
     if (flavor != NULL) {
-        flavor->is_status_dirty = true;
+        flavor->status.is_dirty = true;
     }
 }
 

@@ -31,6 +31,7 @@ struct core *core_new(const struct core_options *options)
         core->options.stuck_node_ms = STUCK_NODE_DEFAULT_MS;
     }
     core->read_gang = gang_input_of_job;
+    core->next_status_ms = INT64_MAX;
     core->level_cap = LEVEL_ANY;
     core->trace = options->traces ? trace_new() : NULL;
     core->gangs = TABLE_OF(struct gang, uid);
@@ -53,6 +54,14 @@ struct core *core_new(const struct core_options *options)
         (void)resource_intern(core, str_from_c(always_known[i]));
     }
     return core;
+}
+
+static void pending_drop(struct core *core, struct pending_effect *pending)
+{
+    HASH_DEL(core->pending_effects, pending);
+    str_drop(&pending->gang_uid);
+    str_drop(&pending->name);
+    mem_free(pending);
 }
 
 void core_free(struct core *core)
@@ -88,10 +97,7 @@ void core_free(struct core *core)
     struct pending_effect *pending;
     struct pending_effect *next_pending;
     HASH_ITER (hh, core->pending_effects, pending, next_pending) {
-        HASH_DEL(core->pending_effects, pending);
-        str_drop(&pending->gang_uid);
-        str_drop(&pending->queue_name);
-        mem_free(pending);
+        pending_drop(core, pending);
     }
     struct resource_name *name;
     struct resource_name *next;
@@ -249,6 +255,16 @@ static void delete_object(struct core *core, const struct object *object)
     }
 }
 
+static void finalizer_write_done(struct core *core, const struct pending_effect *pending,
+                                 const struct effect_done *done)
+{
+    struct queue_state *queue = queue_find(core, pending->name);
+    if (queue != NULL) {
+        /* After a success the watch shows the Queue as it is now; see queue_apply(). */
+        queue->is_finalizer_pending = done->outcome == EFFECT_OK;
+    }
+}
+
 static void effect_done(struct core *core, const struct effect_done *done)
 {
     struct pending_effect *pending = NULL;
@@ -257,15 +273,12 @@ static void effect_done(struct core *core, const struct effect_done *done)
         return; /* of a gang or queue that is gone meanwhile */
     }
     struct gang *gang = gang_find(core, pending->gang_uid);
-    struct queue_state *queue = queue_find(core, pending->queue_name);
-    HASH_DEL(core->pending_effects, pending);
-    str_drop(&pending->gang_uid);
-    str_drop(&pending->queue_name);
-    mem_free(pending);
-    if (queue != NULL) {
-        /* After a success the watch shows the Queue as it is now; see queue_apply(). */
-        queue->is_finalizer_pending = done->outcome == EFFECT_OK;
+    if ((done->effect_id & STATUS_ID_BIT) != 0) {
+        status_write_done(core, pending, done);
+    } else if (pending->object_kind == KIND_QUEUE) {
+        finalizer_write_done(core, pending, done);
     }
+    pending_drop(core, pending);
     if (gang == NULL) {
         return;
     }
@@ -288,8 +301,9 @@ static void remember_effects(struct core *core)
         }
         struct pending_effect *pending = MEM_NEW(struct pending_effect);
         pending->id = effect->id;
-        if (effect->kind == EFFECT_SET_FINALIZER) {
-            pending->queue_name = str_own(effect->name);
+        if (effect->kind == EFFECT_SET_FINALIZER || effect->kind == EFFECT_WRITE_STATUS) {
+            pending->object_kind = effect->object_kind;
+            pending->name = str_own(effect->name);
         } else {
             pending->gang_uid = str_own(effect->uid);
         }

@@ -121,7 +121,7 @@ static void read_quotas(struct core *core)
     HASH_ITER (hh, core->cohorts, cohort, next) {
         if (rations_by_other_names(core, &cohort->node)) {
             quota_node_read(core, &cohort->node, &cohort->object->spec.resource_groups);
-            cohort->is_status_dirty = true;
+            cohort->status.is_dirty = true;
         }
     }
 }

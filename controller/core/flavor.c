@@ -161,8 +161,10 @@ void flavor_apply(struct core *core, const struct resource_flavor *object)
     struct resource_flavor *old = flavor->object;
     flavor->object = object_clone(schema, &slim);
     mem_free(old);
+    struct resource_flavor shown = {.meta.name = flavor->name, .status = object->status};
+    status_write_shown(KIND_RESOURCE_FLAVOR, &shown, &flavor->status);
     if (!is_same) {
-        flavor->is_status_dirty = true;
+        flavor->status.is_dirty = true;
         nodes_plan_rest(core);
         ailments_rules_changed(core);
         wake_flavor(core, flavor->name);
@@ -184,10 +186,16 @@ void flavor_deleted(struct core *core, const struct resource_flavor *object)
     mem_free(flavor);
 }
 
-struct cohort_state *cohort_get(struct core *core, struct str name)
+struct cohort_state *cohort_find(const struct core *core, struct str name)
 {
     struct cohort_state *cohort = NULL;
     FIND(core->cohorts, name, cohort);
+    return cohort;
+}
+
+struct cohort_state *cohort_get(struct core *core, struct str name)
+{
+    struct cohort_state *cohort = cohort_find(core, name);
     if (cohort == NULL) {
         cohort = MEM_NEW(struct cohort_state);
         cohort->name = str_own(name);
@@ -239,9 +247,11 @@ struct rc cohort_apply(struct core *core, const struct cohort *object, struct er
     }
     mem_free(cohort->object);
     cohort->object = object_clone(schema, &slim);
+    struct cohort shown = {.meta.name = cohort->name, .status = object->status};
+    status_write_shown(KIND_COHORT, &shown, &cohort->status);
     if (!is_same) {
         quota_node_read(core, &cohort->node, &cohort->object->spec.resource_groups);
-        cohort->is_status_dirty = true;
+        cohort->status.is_dirty = true;
         flavors_touch(core);
     }
     return RC_SUCCESS;
@@ -249,8 +259,7 @@ struct rc cohort_apply(struct core *core, const struct cohort *object, struct er
 
 void cohort_deleted(struct core *core, const struct cohort *object)
 {
-    struct cohort_state *cohort = NULL;
-    FIND(core->cohorts, object->meta.name, cohort);
+    struct cohort_state *cohort = cohort_find(core, object->meta.name);
     if (cohort == NULL) {
         return;
     }

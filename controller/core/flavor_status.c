@@ -83,29 +83,6 @@ void flavors_touch(struct core *core)
     struct flavor_state *flavor;
     struct flavor_state *next;
     HASH_ITER (hh, core->flavors, flavor, next) {
-        flavor->is_status_dirty = true;
-    }
-}
-
-void flavors_tick(struct core *core)
-{
-    core->next_flavor_status_ms = 0;
-    struct flavor_state *flavor;
-    struct flavor_state *next;
-    HASH_ITER (hh, core->flavors, flavor, next) {
-        if (!flavor->is_status_dirty || flavor->is_status_pending) {
-            continue;
-        }
-        if (core->now_ms < flavor->next_status_ms) {
-            bool is_first = core->next_flavor_status_ms == 0 ||
-                            flavor->next_status_ms < core->next_flavor_status_ms;
-            core->next_flavor_status_ms =
-                is_first ? flavor->next_status_ms : core->next_flavor_status_ms;
-            continue;
-        }
-        flavor->is_status_dirty = false;
-        flavor->is_status_pending = true;
-        flavor->next_status_ms = core->now_ms + STATUS_INTERVAL_MS;
-        emit_status(core, KIND_RESOURCE_FLAVOR, flavor->name);
+        flavor->status.is_dirty = true;
     }
 }

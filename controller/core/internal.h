@@ -115,8 +115,7 @@ void flavor_deleted(struct core *core, const struct resource_flavor *object);
 void flavor_fill_figures(const struct core *core, const struct flavor_state *flavor,
                          struct arena *arena, struct resource_flavor_status *status);
 void flavors_touch(struct core *core); /* what they count may have changed */
-void flavors_tick(struct core *core);  /* emits the statuses that are due */
-void emit_status(struct core *core, enum object_kind kind, struct str name);
+struct cohort_state *cohort_find(const struct core *core, struct str name);
 /* Finds or makes it (by its name alone). */
 struct cohort_state *cohort_get(struct core *core, struct str name);
 /* Cohorts that are only named come to be, those that nobody names any more go. */

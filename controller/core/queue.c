@@ -80,7 +80,7 @@ int64_t queue_pods_ready_timeout_ms(const struct queue_state *queue)
 
 void queue_touch(struct core *core, struct queue_state *queue)
 {
-    queue->is_status_dirty = true;
+    queue->status.is_dirty = true;
     queue_set_due(core, queue);
 }
 
@@ -181,6 +181,9 @@ struct rc queue_apply(struct core *core, const struct queue *object, struct err 
     queue->has_finalizer = has_finalizer(&object->meta);
     queue->is_finalizer_pending = false;
     queue_check_finalizer(core, queue);
+    struct queue shown = {.meta.name = queue->name, .status = object->status};
+    status_write_shown(KIND_QUEUE, &shown, &queue->status);
+    queue_set_due(core, queue);
     if (is_same) {
         return RC_SUCCESS;
     }
@@ -213,7 +216,6 @@ void queue_deleted(struct core *core, const struct queue *object)
     queue->object = NULL;
     queue->has_finalizer = false;
     queue->is_finalizer_pending = false;
-    queue->status_hash = 0;
     queue->blocker = NULL;
     queue_set_due(core, queue);
     quota_node_read(core, &queue->node, NULL);

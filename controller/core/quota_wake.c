@@ -182,7 +182,7 @@ void quota_wake_edited(struct core *core)
     struct cohort_state *next;
     HASH_ITER (hh, core->cohorts, cohort, next) {
         mark_edited(&cohort->node);
-        cohort->is_status_dirty = true; /* as of another that it is linked to */
+        cohort->status.is_dirty = true; /* as of another that it is linked to */
     }
     struct gang *gang;
     GANG_LINE_FOREACH (gang, &core->holders) {

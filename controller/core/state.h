@@ -11,6 +11,7 @@
 #include "keys.h"
 #include "ledger.h"
 #include "quota_tree.h"
+#include "status_write.h"
 #include "supply.h"
 #include "told.h"
 
@@ -18,6 +19,7 @@
 #include "tallyman/base/table.h"
 
 #define ADMISSION_ID_BIT (1ull << 62)
+#define STATUS_ID_BIT    (1ull << 61)
 
 #define PODS_READY_TIMEOUT_DEFAULT_MS (10 * 60 * 1000)
 #define REQUEUE_BASE_DEFAULT_MS       (60 * 1000)
@@ -69,10 +71,7 @@ struct queue_state {
     bool is_finalizer_pending;
     bool is_pending_dirty;   /* positions have changed since the last refresh */
     int64_t next_refresh_ms; /* positions; 0: none is due */
-    uint64_t status_hash;    /* of what was last written or seen */
-    bool is_status_pending;  /* a write is on its way */
-    bool is_status_dirty;
-    int64_t next_status_ms;
+    struct status_write status;
     RB_ENTRY(queue_state) by_due; /* in core.due_queues while is_due_set */
     bool is_due_set;
     int64_t due_ms; /* the next refresh or status write */
@@ -86,10 +85,7 @@ struct flavor_state {
     struct str name; /* owned */
     UT_hash_handle hh;
     struct resource_flavor *object; /* owned clone; never NULL */
-    uint64_t status_hash;
-    bool is_status_pending;
-    bool is_status_dirty;
-    int64_t next_status_ms;
+    struct status_write status;
 };
 
 struct cohort_state {
@@ -98,9 +94,7 @@ struct cohort_state {
     struct quota_node node;
     struct cohort *object; /* owned clone; NULL: it is there by its name alone */
     bool is_named;         /* scratch of cohorts_make_implicit() */
-    uint64_t status_hash;
-    bool is_status_pending;
-    bool is_status_dirty;
+    struct status_write status;
 };
 
 /* -- small objects, by name ------------------------------------------------------------------- */
@@ -343,8 +337,9 @@ struct gang {
 struct pending_effect {
     uint64_t id; /* the key */
     UT_hash_handle hh;
-    struct str gang_uid;   /* owned; absent: a queue's */
-    struct str queue_name; /* owned; absent: a gang's */
+    struct str gang_uid; /* owned; absent: an object's */
+    enum object_kind object_kind;
+    struct str name; /* owned; the object's */
 };
 
 /* -- the whole -------------------------------------------------------------------------------- */
@@ -356,6 +351,7 @@ struct core {
     /* Of their own, because how many Admissions are written depends on when the driver sends them,
      * and a replay must give the Jobs' writes the same numbers all the same. */
     uint64_t next_admission_id;
+    uint64_t next_status_id;
     uint32_t synced_kinds; /* bit per object_kind */
     bool is_ready;         /* all kinds have been listed */
     bool has_restored;     /* and what a restart interrupted is taken up */
@@ -401,7 +397,7 @@ struct core {
     struct extended_name *extended; /* extended.h */
     struct taint_rule *taint_rules;
     /* incident.c: nodes, devices and pods for which a gang may have to stop */
-    int64_t next_flavor_status_ms;   /* one that is dirty may be written then; 0: none waits */
+    int64_t next_status_ms; /* of a flavor or cohort that is due then; INT64_MAX: of none */
     struct device_ailment *ailments; /* ailment.h */
     int64_t next_ailment_ms;         /* one of them is to be looked at; 0: none */
     uint32_t harmful_nodes, evicting_devices, ill_pods, evicted_pods;

@@ -153,17 +153,6 @@ static struct str dominant_usage(struct arena *arena, const struct quota_node *n
         STR_ARG(resource_amount_format(arena, top->resource, i128_clamp(top->subtree))));
 }
 
-static bool hash_changed(const struct schema *schema, const void *object, uint64_t *hash)
-{
-    struct json_writer *writer = json_writer_new();
-    encode_object(writer, schema, object);
-    uint64_t now = str_hash(json_writer_text(writer), 1);
-    json_writer_free(writer);
-    bool is_changed = now != *hash;
-    *hash = now;
-    return is_changed;
-}
-
 static bool queue_content(struct core *core, struct str name, struct arena *arena,
                           struct status_content *ret_content)
 {
@@ -171,8 +160,6 @@ static bool queue_content(struct core *core, struct str name, struct arena *aren
     if (queue == NULL || queue->object == NULL) {
         return false;
     }
-    queue->is_status_pending = false;
-    queue_set_due(core, queue);
     struct queue *content = &ret_content->queue;
     *content = (struct queue){.meta.name = arena_copy_str(arena, name)};
     content->status.observed_generation = queue->object->meta.generation;
@@ -182,7 +169,7 @@ static bool queue_content(struct core *core, struct str name, struct arena *aren
     content->status.usage = dominant_usage(arena, &queue->node);
     content->status.flavors = usage_list(arena, &queue->node);
     content->status.fair_sharing = history_status(queue, arena);
-    return hash_changed(kind_info(KIND_QUEUE)->schema, content, &queue->status_hash);
+    return status_write_is_news(KIND_QUEUE, content, &queue->status);
 }
 
 static bool flavor_content(struct core *core, struct str name, struct arena *arena,
@@ -192,7 +179,6 @@ static bool flavor_content(struct core *core, struct str name, struct arena *are
     if (flavor == NULL) {
         return false;
     }
-    flavor->is_status_pending = false;
     const struct resource_flavor *object = flavor->object;
     struct text text;
     text_init(&text, arena, 300);
@@ -208,25 +194,23 @@ static bool flavor_content(struct core *core, struct str name, struct arena *are
                      : ready_condition(core, arena, &object->status.conditions, &object->meta, true,
                                        "Ready", STR("queues may use the flavor"));
     flavor_fill_figures(core, flavor, arena, &content->status);
-    return hash_changed(kind_info(KIND_RESOURCE_FLAVOR)->schema, content, &flavor->status_hash);
+    return status_write_is_news(KIND_RESOURCE_FLAVOR, content, &flavor->status);
 }
 
 static bool cohort_content(struct core *core, struct str name, struct arena *arena,
                            struct status_content *ret_content)
 {
-    struct cohort_state *cohort = NULL;
-    HASH_FIND(hh, core->cohorts, name.ptr, (unsigned)name.len, cohort);
+    struct cohort_state *cohort = cohort_find(core, name);
     if (cohort == NULL || cohort->object == NULL) {
         return false;
     }
-    cohort->is_status_pending = false;
     struct cohort *content = &ret_content->cohort;
     *content = (struct cohort){.meta.name = arena_copy_str(arena, name)};
     content->status.observed_generation = cohort->object->meta.generation;
     content->status.conditions = cohort_conditions(core, arena, cohort);
     content->status.usage = dominant_usage(arena, &cohort->node);
     content->status.flavors = usage_list(arena, &cohort->node);
-    return hash_changed(kind_info(KIND_COHORT)->schema, content, &cohort->status_hash);
+    return status_write_is_news(KIND_COHORT, content, &cohort->status);
 }
 
 bool core_status_content(struct core *core, enum object_kind kind, struct str name,
@@ -279,13 +263,6 @@ struct queue_figures_list core_queue_figures(const struct core *core, struct are
 
 /* -- when they are written -------------------------------------------------------------------- */
 
-void emit_status(struct core *core, enum object_kind kind, struct str name)
-{
-    struct effect *effect = effect_new(core, EFFECT_WRITE_STATUS);
-    effect->object_kind = kind;
-    effect->name = arena_copy_str(core->out->arena, name);
-}
-
 /* How many gangs were told. */
 static uint32_t refresh_positions(struct core *core, struct queue_state *queue)
 {
@@ -301,11 +278,7 @@ static uint32_t refresh_positions(struct core *core, struct queue_state *queue)
 /* When something about the queue is to be written; INT64_MAX: nothing is. */
 static int64_t queue_due_ms(const struct queue_state *queue)
 {
-    int64_t due_ms = INT64_MAX;
-    bool is_writing = queue->is_status_pending; /* whatever is new goes out with the next one */
-    if (queue->is_status_dirty && queue->object != NULL && !is_writing) {
-        due_ms = queue->next_status_ms;
-    }
+    int64_t due_ms = queue->object != NULL ? status_write_due_ms(&queue->status) : INT64_MAX;
     if (queue->is_pending_dirty && queue->next_refresh_ms < due_ms) {
         due_ms = queue->next_refresh_ms;
     }
@@ -338,12 +311,8 @@ void queue_clear_due(struct core *core, struct queue_state *queue)
 static uint32_t queue_refresh(struct core *core, struct queue_state *queue)
 {
     uint32_t said = 1;
-    bool is_due = core->now_ms >= queue->next_status_ms;
-    if (queue->object != NULL && queue->is_status_dirty && is_due && !queue->is_status_pending) {
-        queue->is_status_dirty = false;
-        queue->is_status_pending = true;
-        queue->next_status_ms = core->now_ms + STATUS_INTERVAL_MS;
-        emit_status(core, KIND_QUEUE, queue->name);
+    if (queue->object != NULL && core->now_ms >= status_write_due_ms(&queue->status)) {
+        status_write_emit(core, KIND_QUEUE, queue->name, &queue->status);
     }
     if (queue->is_pending_dirty && core->now_ms >= queue->next_refresh_ms) {
         queue->is_pending_dirty = false;
@@ -384,20 +353,34 @@ static void refresh_queues(struct core *core)
     }
 }
 
+static void refresh(struct core *core, enum object_kind kind, struct str name,
+                    struct status_write *status)
+{
+    int64_t due_ms = status_write_due_ms(status);
+    if (core->now_ms >= due_ms) {
+        status_write_emit(core, kind, name, status);
+    } else if (due_ms < core->next_status_ms) {
+        core->next_status_ms = due_ms;
+    }
+}
+
 void queue_tick(struct core *core)
 {
     if (core->options.is_terse) {
         return;
     }
     refresh_queues(core);
-    flavors_tick(core);
+    core->next_status_ms = INT64_MAX;
+    struct flavor_state *flavor;
+    struct flavor_state *next_flavor;
+    HASH_ITER (hh, core->flavors, flavor, next_flavor) {
+        refresh(core, KIND_RESOURCE_FLAVOR, flavor->name, &flavor->status);
+    }
     struct cohort_state *cohort;
     struct cohort_state *next_cohort;
     HASH_ITER (hh, core->cohorts, cohort, next_cohort) {
-        if (cohort->is_status_dirty && !cohort->is_status_pending) {
-            cohort->is_status_dirty = false;
-            cohort->is_status_pending = true;
-            emit_status(core, KIND_COHORT, cohort->name);
+        if (cohort->object != NULL) {
+            refresh(core, KIND_COHORT, cohort->name, &cohort->status);
         }
     }
 }
@@ -411,6 +394,5 @@ int64_t queue_next_due_ms(const struct core *core)
         RB_MIN(queue_due_tree, (struct queue_due_tree *)(uintptr_t)&core->due_queues);
     int64_t due_ms = queue == NULL ? INT64_MAX : queue->due_ms;
     due_ms = due_ms > core->now_ms ? due_ms : core->now_ms + 1; /* this step had enough to say */
-    bool is_flavor_first = core->next_flavor_status_ms != 0 && core->next_flavor_status_ms < due_ms;
-    return is_flavor_first ? core->next_flavor_status_ms : due_ms;
+    return core->next_status_ms < due_ms ? core->next_status_ms : due_ms;
 }

@@ -20,7 +20,6 @@ struct driver {
     struct pending_write *in_flight;
     uint32_t jobs_in_flight;
     uint32_t others_in_flight;
-    uint32_t status_retries;                /* statuses that wait to be sent again */
     struct window job_window, other_window; /* so many may be */
     uint64_t next_id;
     int64_t core_wake_ms;
@@ -275,17 +274,11 @@ static bool fill_content(struct driver *driver, struct pending_write *write)
     return true;
 }
 
-static bool is_status_retry(const struct pending_write *write)
-{
-    return write->effect.kind == EFFECT_WRITE_STATUS && write->tries > 0;
-}
-
 static void send(struct driver *driver, struct pending_write *write)
 {
     HASH_ADD(hh, driver->in_flight, id, sizeof(write->id), write);
     driver->jobs_in_flight += write->is_job ? 1 : 0;
     driver->others_in_flight += write->is_job ? 0 : 1;
-    driver->status_retries -= is_status_retry(write) ? 1 : 0;
     count_write(driver, &write->effect);
     struct driver_write out = {.id = write->id,
                                .effect = &write->effect,
@@ -311,33 +304,11 @@ static struct pending_write *next_write(struct driver *driver)
     return write != NULL ? write : queue_pop(&driver->queues[QUEUE_OTHER]);
 }
 
-/* An older status of the same object is on its way or to be sent again: were both out, the older
- * might arrive last, and nothing would put it right. */
-static bool is_behind(const struct driver *driver, const struct pending_write *write)
-{
-    if (write->effect.kind != EFFECT_WRITE_STATUS) {
-        return false;
-    }
-    for (struct pending_write *older = driver->in_flight; older != NULL; older = older->hh.next) {
-        if (write_is_same_status(older, write)) {
-            return true;
-        }
-    }
-    return driver->status_retries > 0 && (queue_has_older(&driver->delayed, write) ||
-                                          queue_has_older(&driver->queues[QUEUE_OTHER], write));
-}
-
 static void pump(struct driver *driver)
 {
     struct pending_write *write;
     while ((write = next_write(driver)) != NULL) {
-        bool is_first_try = write->tries == 0;
-        if (is_first_try && is_behind(driver, write)) {
-            write->not_before_ms = driver->ports.now_ms(driver->ports.ctx) + STATUS_BEHIND_MS;
-            queue_push(&driver->delayed, write);
-            continue;
-        }
-        if (is_first_try && !fill_content(driver, write)) {
+        if (write->tries == 0 && !fill_content(driver, write)) {
             answer_core(driver, write, EFFECT_OK, NULL);
             write_free(write);
             continue;
@@ -405,16 +376,17 @@ void driver_tick(struct driver *driver)
 
 static int64_t retry_delay_ms(const struct pending_write *write, const struct driver_answer *answer)
 {
+    const int64_t max_ms = write->is_job ? WRITE_JOB_RETRY_MAX_MS : WRITE_RETRY_MAX_MS;
     int64_t delay_ms = WRITE_RETRY_BASE_MS;
-    for (uint32_t i = 1; i < write->tries && delay_ms < WRITE_RETRY_MAX_MS; i++) {
+    for (uint32_t i = 1; i < write->tries && delay_ms < max_ms; i++) {
         delay_ms *= 2;
     }
-    delay_ms = delay_ms < WRITE_RETRY_MAX_MS ? delay_ms : WRITE_RETRY_MAX_MS;
+    delay_ms = delay_ms < max_ms ? delay_ms : max_ms;
     return answer->retry_after_ms > delay_ms ? answer->retry_after_ms : delay_ms;
 }
 
-/* A Job's write is sent until it gets an answer; others are given up after a while, because the
- * next change writes them anew. */
+/* A Job's write is sent until it gets an answer; others are given up after a while, and the core
+ * writes them anew. */
 static bool tries_again(struct driver *driver, struct pending_write *write,
                         const struct driver_answer *answer)
 {
@@ -425,7 +397,6 @@ static bool tries_again(struct driver *driver, struct pending_write *write,
         return false;
     }
     driver->stats.retries++;
-    driver->status_retries += is_status_retry(write) ? 1 : 0;
     write->not_before_ms = driver->ports.now_ms(driver->ports.ctx) + retry_delay_ms(write, answer);
     queue_push(&driver->delayed, write);
     return true;
@@ -456,7 +427,7 @@ static enum effect_outcome outcome_of(const struct pending_write *write, enum wr
 static bool is_unsettled(const struct pending_write *write, const struct driver_answer *answer)
 {
     return answer->outcome == WRITE_RETRY ||
-           (answer->outcome == WRITE_DENIED && write->tries + 1 < WRITE_DENIED_TRIES_MAX);
+           (answer->outcome == WRITE_DENIED && write->denials < WRITE_DENIED_TRIES_MAX);
 }
 
 void driver_write_done(struct driver *driver, uint64_t id, const struct driver_answer *answer)
@@ -469,6 +440,7 @@ void driver_write_done(struct driver *driver, uint64_t id, const struct driver_a
     driver->others_in_flight -= write->is_job ? 0 : 1;
     window_answered(write->is_job ? &driver->job_window : &driver->other_window, write->sent_ms,
                     driver->ports.now_ms(driver->ports.ctx), answer->outcome == WRITE_RETRY);
+    write->denials += answer->outcome == WRITE_DENIED ? 1 : 0;
     if (is_unsettled(write, answer) && tries_again(driver, write, answer)) {
         pump(driver);
         return;

@@ -17,6 +17,7 @@ struct pending_write {
     int64_t not_before_ms;
     int64_t sent_ms; /* the last time */
     uint32_t tries;
+    uint32_t denials; /* of them, for want of rights */
     bool is_job;
     bool is_in_doubt; /* a try of it got no definite answer, so it may have been carried out */
 };
@@ -32,7 +33,3 @@ void queue_init(struct write_queue *queue);
 void queue_push(struct write_queue *queue, struct pending_write *write);
 /* NULL: it is empty. */
 struct pending_write *queue_pop(struct write_queue *queue);
-/* Whether a status of the same object that has been sent before waits in it. */
-bool queue_has_older(const struct write_queue *queue, const struct pending_write *status);
-/* Both are a status of one object. */
-bool write_is_same_status(const struct pending_write *a, const struct pending_write *b);

@@ -340,7 +340,7 @@ static void refused_writes_are_not_owed_for(void **state)
     admissions_are_refused(s, true);
     again_and_again(s, holds_it);
     admissions_are_refused(s, false);
-    at(s, FROM_MS + FOR_MS + ADMISSION_RETRY_MS + 1);
+    at(s, FROM_MS + FOR_MS + TELL_RETRY_MS + 1);
     trace_forget(s);
     for (int turn = 0; turn < PACE_NEWS_MAX - 2; turn++) {
         holds_it(s, turn);
@@ -361,7 +361,7 @@ static void refused_end_is_told_as_soon_as_it_can_be(void **state)
     admissions_are_refused(s, true);
     job_finishes(s, "bad");
     admissions_are_refused(s, false);
-    at(s, scenario_now_ms(s) + ADMISSION_RETRY_MS + 1);
+    at(s, scenario_now_ms(s) + TELL_RETRY_MS + 1);
     expect_state(s, "bad", "Finished");
 }
 

@@ -276,6 +276,10 @@ static void write_status(struct scenario *s, const struct effect *effect)
     struct status_content content;
     if (core_status_content(s->core, effect->object_kind, effect->name, &s->arena, &content)) {
         s->counts.status_writes++;
+        if (s->are_statuses_refused) {
+            answer(s, effect, EFFECT_REFUSED, STR_NONE, STR("forbidden"));
+            return;
+        }
         struct entry *entry = entry_find_key(s, effect->object_kind, effect->name);
         if (entry != NULL && effect->object_kind == KIND_QUEUE) {
             ((struct queue *)entry->value)->status = content.queue.status;
@@ -457,6 +461,11 @@ void job_shown(struct scenario *s, const char *job)
 void admissions_are_refused(struct scenario *s, bool are_refused)
 {
     s->are_admissions_refused = are_refused;
+}
+
+void statuses_are_refused(struct scenario *s, bool are_refused)
+{
+    s->are_statuses_refused = are_refused;
 }
 
 void write_conflict(struct scenario *s, const char *job)

@@ -165,6 +165,8 @@ void write_gone(struct scenario *s, const char *job);
 bool write_is_out(const struct scenario *s, const char *job);
 /* The API server says no to every Admission, or no longer. */
 void admissions_are_refused(struct scenario *s, bool are_refused);
+/* The same of the statuses of Queues, Cohorts and ResourceFlavors. */
+void statuses_are_refused(struct scenario *s, bool are_refused);
 
 /* -- ProvisioningRequests
  * --------------------------------------------------------------------------

@@ -46,6 +46,7 @@ struct scenario {
     bool is_started;
     bool is_manual;
     bool are_admissions_refused;
+    bool are_statuses_refused;
     bool are_requests_manual;     /* a request is made by request_is_made() */
     bool drops_request_deletions; /* the next restart comes before they arrive */
     struct effect request_effect; /* that waits for it */

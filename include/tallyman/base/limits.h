@@ -101,16 +101,16 @@
 #define WRITE_DENIED_TRIES_MAX         5 /* then it counts as refused */
 #define WRITE_RETRY_BASE_MS            500
 #define WRITE_RETRY_MAX_MS             60000
+#define WRITE_JOB_RETRY_MAX_MS         4000 /* as a watch's, KUBE_RETRY_MAX_MS */
 #define WRITE_REFUSED_RETRY_MS         5000 /* a suspension that the API server refused */
 #define SUSPENDED_COUNT_MAX            1000000 /* in tallyman.dev/suspended; larger ones are not ours */
 #define CONFLICT_WAIT_MS               30000 /* for the watch to show what a 409 was about */
 #define CONFLICT_STEP_MS               5000  /* all that a clock that jumps can take of it */
-#define ADMISSION_RETRY_MS             15000 /* an Admission that the API server refused */
+#define TELL_RETRY_MS                  15000 /* an Admission or status that was refused */
 #define ADMISSION_INTERVAL_MS          1500  /* between two writes of one, but for news: pace.h */
 #define PACE_PAID_MS                   20000 /* a write of a gang is paid for in so long */
 #define PACE_NUMBERS_MAX               12   /* who owes so many isn't told anew for numbers alone */
 #define PACE_NEWS_MAX                  30   /* nor for a reason to wait */
-#define STATUS_BEHIND_MS               200  /* until an older status of that object is answered */
 #define STATUS_INTERVAL_MS             2000 /* between two status writes of one Queue */
 
 /* base: metrics */

@@ -143,6 +143,17 @@ static void doubt_ends_with_the_write(void **state)
     check_i64(world->told, EFFECT_REFUSED);
 }
 
+/* A gang starts soon after a server is back, however long it was away. */
+static void job_is_written_soon_after_a_long_silence(void **state)
+{
+    struct world *world = *state;
+    for (int i = 1; i < 20; i++) {
+        answer(world, WRITE_RETRY, false);
+        wait_ms(world, WRITE_JOB_RETRY_MAX_MS + 200);
+        check_i64(world->patches, i + 1);
+    }
+}
+
 #define doubt_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -152,6 +163,7 @@ int main(void)
         doubt_test(refused_after_silence_may_have_been_done),
         doubt_test(refused_after_too_many_requests_was_not_done),
         doubt_test(doubt_ends_with_the_write),
+        doubt_test(job_is_written_soon_after_a_long_silence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
