@@ -264,18 +264,49 @@ static bool cannot_fit(const struct admission *admission)
            str_eq_c(admission->status.reason, "NeverFits");
 }
 
+/* Of all that go on, whoever still waits does so for ever. */
+static void check_queue(struct vopr *v, uint32_t number, int64_t waiting)
+{
+    const struct queue *queue = sim_find(v->sim, KIND_QUEUE, STR_NONE, queue_name(number));
+    const struct queue_status *status = &queue->status;
+    if (status->pending.value != waiting || status->admitted.value != 0) {
+        fail_msg("Queue " STR_FMT " says that %lld wait and %lld are admitted, not %lld and 0",
+                 STR_ARG(queue_name(number)), (long long)status->pending.value,
+                 (long long)status->admitted.value, (long long)waiting);
+    }
+    for (uint32_t f = 0; f < status->flavors.count; f++) {
+        const struct usage_resource_list *resources = &status->flavors.items[f].resources;
+        for (uint32_t r = 0; r < resources->count; r++) {
+            if (!str_eq_c(resources->items[r].used, "0")) {
+                fail_msg("Queue " STR_FMT " says that " STR_FMT " of " STR_FMT
+                         " are used, when all has ended",
+                         STR_ARG(queue_name(number)), STR_ARG(resources->items[r].used),
+                         STR_ARG(resources->items[r].name));
+            }
+        }
+    }
+}
+
 void check_drained(struct vopr *v)
 {
+    int64_t waiting[VOPR_QUEUES] = {0};
     for (uint32_t i = 0; i < VOPR_JOBS; i++) {
         const struct job *job = sim_find(v->sim, KIND_JOB, STR("default"), job_name(i));
         if (job != NULL && !vopr_is_over(job)) {
             const struct admission *admission =
                 sim_find(v->sim, KIND_ADMISSION, STR("default"), job_name(i));
             if (v->is_scaled[i] && admission != NULL && cannot_fit(admission)) {
+                bool is_queued = str_eq_c(admission->status.reason, "NeverFits");
+                for (uint32_t q = 0; q < VOPR_QUEUES && is_queued; q++) {
+                    waiting[q] += str_eq(admission->spec.queue, queue_name(q)) ? 1 : 0;
+                }
                 continue;
             }
             fail_msg(STR_FMT " hasn't ended: " STR_FMT, STR_ARG(job_name(i)),
                      STR_ARG(admission == NULL ? STR("no Admission") : admission->status.summary));
         }
+    }
+    for (uint32_t q = 0; q < VOPR_QUEUES; q++) {
+        check_queue(v, q, waiting[q]);
     }
 }
