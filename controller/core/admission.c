@@ -254,16 +254,21 @@ bool core_admission_content(struct core *core, struct str job_uid, struct arena 
     return true;
 }
 
+static void write_later(struct core *core, struct gang *gang)
+{
+    gang->is_admission_dirty = true;
+    if (core->next_admission_retry_ms == 0) {
+        core->next_admission_retry_ms = core->now_ms + TELL_RETRY_MS;
+    }
+}
+
 void admission_write_done(struct core *core, struct gang *gang, const struct effect_done *done)
 {
     gang->admission_effect_id = 0;
     if (done->outcome != EFFECT_OK) {
         pace_give_back(gang);
         gang->admission_hash = 0;
-        gang->is_admission_dirty = true;
-        if (core->next_admission_retry_ms == 0) {
-            core->next_admission_retry_ms = core->now_ms + TELL_RETRY_MS;
-        }
+        write_later(core, gang);
     } else if (gang->is_admission_dirty) {
         gang_show(core, gang);
     }
@@ -341,7 +346,13 @@ static void take_memory(struct core *core, struct gang *gang, const struct admis
     str_drop(&gang->admission_uid);
     gang->admission_uid = str_own(object->meta.uid);
     if (core->is_ready && (!is_first || gang->admission_hash != 0)) {
-        return; /* our own write comes back */
+        /* Our own write comes back; or an older one, of which the newer is seen in a moment, unless
+         * the API server was put back to an older state. */
+        if (hash != gang->admission_hash && gang->admission_hash != 0) {
+            gang->admission_hash = hash;
+            write_later(core, gang);
+        }
+        return;
     }
     gang->admission_hash = hash;
     const struct admission_status *status = &object->status;

@@ -173,6 +173,45 @@ static void a_place_that_comes_late_is_taken(void **state)
     expect_state(s, "second", "Admitted");
 }
 
+/* etcd was put back to what it had before, or another leader's last write arrived late. */
+static void what_was_forgotten_is_written_again(void **state)
+{
+    struct scenario *s = *state;
+    given_a_waiting_gang(s);
+    scenario_start(s);
+    at(s, 60000);
+    expect_state(s, "second", "Pending QuotaExhausted");
+    struct admission *told = scenario_object(s, KIND_ADMISSION, "second");
+    told->status.reason = STR("DevicesUnavailable");
+    (void)writes(s);
+    tell(s, entry_need(s, KIND_ADMISSION, "second"));
+    at(s, 60000 + 2 * RETRY_MS);
+    expect_state(s, "second", "Pending QuotaExhausted");
+    check_i64(writes(s), 1);
+    at(s, 300000);
+    check_i64(writes(s), 0);
+}
+
+/* An older write of ours that is seen after the newer was answered is no reason to write. */
+static void own_writes_that_are_seen_late_cost_nothing(void **state)
+{
+    struct scenario *s = *state;
+    given_a_waiting_gang(s);
+    scenario_start(s);
+    at(s, 60000);
+    struct entry *entry = entry_need(s, KIND_ADMISSION, "second");
+    struct admission *told = (struct admission *)entry->value;
+    struct str newer = told->status.reason;
+    (void)writes(s);
+    told->status.reason = STR("DevicesUnavailable");
+    tell(s, entry);
+    told->status.reason = newer;
+    tell(s, entry);
+    at(s, 300000);
+    check_i64(writes(s), 0);
+    expect_state(s, "second", "Pending QuotaExhausted");
+}
+
 /* What is read of a flavor and not acted on is named, and nothing else. */
 static void flavor_says_what_is_not_acted_on(void **state)
 {
@@ -198,6 +237,8 @@ int main(void)
         scenario_test(decisions_go_on),
         scenario_test(refused_restoration_says_what_was_meant),
         scenario_test(nothing_is_said_of_what_is_gone),
+        scenario_test(what_was_forgotten_is_written_again),
+        scenario_test(own_writes_that_are_seen_late_cost_nothing),
         scenario_test(what_another_replica_says_until_this_one_leads),
         scenario_test(a_place_that_comes_late_is_taken),
         scenario_test(flavor_says_what_is_not_acted_on),
