@@ -167,3 +167,29 @@ def test_an_idle_cluster_costs_nothing_but_the_lease(context):
     assert lease <= IDLE_S / LEASE_RENEWAL_S + 1, lease
     assert not written, written
     assert share < IDLE_CPU_SHARE_MAX, f"{share:.2%} of a core"
+
+
+def test_a_status_that_was_overwritten_is_put_right_once(context):
+    """As when etcd is put back to a backup, or an administrator edits what isn't his."""
+    gangs, queue, _ = _prepare(context, "1")
+    cluster, namespace = gangs.cluster, gangs.namespace
+    gangs.create(manifests.job("runs", namespace, pods=2, cpu="500m", queue=queue))
+    gangs.wait_state("runs", "Running")
+    gangs.create(manifests.job("waits", namespace, pods=1, cpu="100m", queue=queue))
+    gangs.wait_reason("waits", "QuotaExhausted")
+    cluster.wait_for(lambda: gangs.queue(queue)["status"].get("pending") == 1, 20, "a status")
+    time.sleep(12)  # positions are refreshed every ten seconds at most
+    # The policies keep all others off an Admission.
+    cluster.request("PATCH", f"/apis/tallyman.dev/v1beta1/namespaces/{namespace}/admissions/waits",
+                    {"status": {"reason": "DevicesUnavailable"}},
+                    token=cluster.service_account_token("tallyman-system", "tallyman"))
+    before = cluster.audit_position()
+    cluster.request("PATCH", f"/apis/tallyman.dev/v1beta1/queues/{queue}/status",
+                    {"status": {"admitted": 7, "flavors": [], "usage": "cpu 0/1"}})
+    cluster.wait_for(lambda: gangs.queue(queue)["status"]["admitted"] == 1, 10, "the Queue's status")
+    assert gangs.used(queue, "cpu") == "1"
+    gangs.wait_reason("waits", "QuotaExhausted", 25)
+    time.sleep(20)
+    written = _writes(cluster, before)
+    del written["leases", "tallyman"]
+    assert written == {("queues", queue): 1, ("admissions", "waits"): 1}, written
