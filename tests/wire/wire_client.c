@@ -139,7 +139,9 @@ static int start(void)
         watch_kind(wire.first_kinds[i], NULL);
     }
     uv_pipe_init(&wire.loop, &wire.input, 0);
-    uv_pipe_open(&wire.input, 0);
+    if (uv_pipe_open(&wire.input, 0) != 0) {
+        uv_pipe_open(&wire.input, 0); /* the one call that fails was ours */
+    }
     uv_read_start((uv_stream_t *)&wire.input, on_alloc, on_input);
     uv_run(&wire.loop, UV_RUN_DEFAULT);
     return 0;
