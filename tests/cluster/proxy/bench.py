@@ -4,6 +4,7 @@ import itertools
 import time
 
 from lib import manifests, plane as plane_module
+from lib.cluster import WaitTimeout
 from lib.course import Course, is_finished, is_suspended
 from lib.gangs import Gangs
 
@@ -89,6 +90,19 @@ class Bench:
         self.cluster.wait_for(lambda: names <= self.finished(),
                               timeout_s + 2 * self.slack_s,
                               f"{len(names)} gangs finished")
+
+    def wait_used(self, amount, timeout_s, what):
+        """So much cpu is charged in the queue; who else is, where it isn't so in time."""
+        try:
+            self.cluster.wait_for(lambda: self.gangs.used(self.queue, "cpu") == amount, timeout_s,
+                                  what)
+        except WaitTimeout as error:
+            jobs = {job["metadata"]["name"]: job.get("status") for job in self._jobs()}
+            told = {name: self.gangs.summary(name) for name in jobs}
+            numbers = {key: value for key, value in self.controller.metrics().items()
+                       if value and key.startswith("tallyman_") and "_bucket" not in key}
+            raise AssertionError(f"{error}: {self.gangs.queue(self.queue)['status']}, {jobs}, "
+                                 f"{told}, {numbers}") from None
 
     def probe(self, timeout_s=SOON_S):
         """A gang that comes now starts soon."""
