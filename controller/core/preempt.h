@@ -81,12 +81,13 @@ bool preempt_wake_for_relief(struct core *core);
 
 /* Something has come free that may let those start who are Reserved: that account, by the queue
  * that held it; room on a node; what can't be told so simply; places that pods on their way or a
- * booking kept. */
+ * booking kept. Or they may ask for less. */
 void preempt_early_note_quota(struct core *core, const struct queue_state *queue,
                               struct str resource);
 void preempt_early_note_node(struct core *core, const struct node_state *node);
 void preempt_early_note_all(struct core *core);
 void preempt_early_note_beside(struct core *core);
+void preempt_early_note_shape(struct core *core, const struct shape *shape);
 /* Whether its promise is left out while another one is judged so. */
 bool preempt_early_is_behind(const struct core *core, const struct gang *gang);
 /* Of those that are Reserved, whose victims aren't gone: gang.has_victims. */

@@ -52,6 +52,14 @@ void preempt_early_note_beside(struct core *core)
     }
 }
 
+void preempt_early_note_shape(struct core *core, const struct shape *shape)
+{
+    for (uint32_t i = 0; i < core->reserved.count; i++) {
+        struct gang *gang = core->reserved.items[i];
+        gang->may_start_early = gang->may_start_early || gang->shape == shape;
+    }
+}
+
 void preempt_mark_with_victims(struct core *core)
 {
     for (uint32_t i = 0; i < core->reserved.count; i++) {
@@ -237,8 +245,7 @@ static bool fits_then(struct core *core, struct gang *gang, const struct evaluat
 static bool fits_early(struct core *core, struct gang *gang, struct evaluation *ret_evaluation)
 {
     bool is_idle = !gang_is_busy(gang); /* one that isn't may be invalid, and have no shape */
-    bool is_told =
-        is_idle && (gang->may_start_early || core->has_freed || !gang->shape->is_resolved);
+    bool is_told = is_idle && (gang->may_start_early || core->has_freed);
     bool is_due = is_told || (is_idle && core->options.is_plain);
     if (!is_due || !selectors_are_known(core, gang->shape)) {
         return false;

@@ -186,6 +186,7 @@ void shape_unresolve(struct core *core, struct shape *shape)
     shape->is_resolved = false;
     room_index_unsort(core, shape);
     wake_shape(core, shape);
+    preempt_early_note_shape(core, shape);
 }
 
 void shape_break(struct shape *shape, enum reason reason, struct str message)
