@@ -289,6 +289,7 @@ bool bookings_settle(struct core *core)
     core->bookings->wakes_held_back = false;
     wake_beside(core, WAIT_BOOKING);
     preempt_early_note_beside(core);
+    core->may_finish_reserved = true; /* who is Reserved goes before those that were woken */
     return true;
 }
 

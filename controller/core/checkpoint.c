@@ -96,7 +96,7 @@ void checkpoint_begin(struct core *core, struct gang *victim, const struct gang 
     if (victim->room->check != NULL) {
         patch_tell_victim(core, victim, gang);
         check_let_go(core, victim, "Preempted"); /* there is nothing to stop */
-        core->has_freed_victim = true;
+        core->may_finish_reserved = true;
         gang_review(core, victim);
         return;
     }

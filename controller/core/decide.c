@@ -141,15 +141,24 @@ bool shape_is_still_short(const struct shape *shape)
  * wait for anything. */
 static bool finish_at_once(struct core *core)
 {
-    if (!core->has_freed_victim && !core->has_passed_check) {
+    if (!core->may_finish_reserved && !core->has_passed_check) {
         return false;
     }
-    core->has_freed_victim = false;
+    core->may_finish_reserved = false;
     core->is_passing = false;
     preempt_finish_ready(core);
     checks_finish_ready(core);
     core->is_passing = true;
     return true;
+}
+
+static bool settle_bookings(struct core *core)
+{
+    bool has_woken = bookings_settle(core);
+    if (has_woken) {
+        (void)finish_at_once(core);
+    }
+    return has_woken;
 }
 
 /* Whether this step has let enough gangs go, and there may be more. */
@@ -197,7 +206,7 @@ void decide(struct core *core, bool goes_on)
         core->pass += goes_on ? 0 : 1; /* who is woken at the end of a round is judged anew */
         goes_on = false;
         core->is_cut = !judge_ready(core);
-    } while (!core->is_cut && (bookings_settle(core) || finish_at_once(core) ||
+    } while (!core->is_cut && (settle_bookings(core) || finish_at_once(core) ||
                                preempt_wake_for_growth(core) || preempt_wake_for_relief(core)));
     core->is_passing = false;
     if (!core->is_cut) {

@@ -475,7 +475,7 @@ struct core {
     struct request_state *requests;       /* by "namespace/name" */
     struct job_requests *requests_by_job; /* by owner_key() */
     bool has_passed_check;                /* one waits for its admission */
-    bool has_freed_victim;                /* one that held only quota has given it back */
+    bool may_finish_reserved;             /* quota has been given back at once, or a booking */
     bool lacks_requests;                  /* the server doesn't serve ProvisioningRequests */
     struct pending_effect *pending_effects;
     struct bystander *bystanders; /* Jobs without a queue; see default_queue.c */

@@ -244,8 +244,8 @@ static void mix_core(uint64_t *hash, const struct small_world *world)
         sum += hash_pod(pod);
     }
     mix(hash, sum);
-    const bool flags[] = {core->has_freed,     core->has_room_changed, core->has_grown,
-                          core->is_tree_stale, core->has_freed_victim, core->has_freed_quota,
+    const bool flags[] = {core->has_freed,     core->has_room_changed,    core->has_grown,
+                          core->is_tree_stale, core->may_finish_reserved, core->has_freed_quota,
                           core->has_unsettled};
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         mix(hash, flags[i]);
