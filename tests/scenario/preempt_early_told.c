@@ -12,6 +12,38 @@ static void given_priorities(struct scenario *s)
     given_priority_class(s, "high", 9);
 }
 
+/* Of two accounts that come free it draws on one, whichever comes first, and can't use the node. */
+static void expect_one_account_will_do(struct scenario *s, const char *stops, const char *boss)
+{
+    given_priorities(s);
+    given_node(s, "n1", "cpu=8 memory=8Gi label=zone:east");
+    given_node(s, "n2", "cpu=4 memory=8Gi label=zone:west");
+    given_queue(s, "q", "cpu=4 memory=4Gi within=LowerPriority");
+    given_job(s, "stops", "q", stops);
+    given_job(s, "keeps", "q", "pods=2 cpu=1 memory=1Gi selector=zone:west priority=low created=0");
+    scenario_start(s);
+    gang_starts(s, "stops", "n1 n1");
+    gang_starts(s, "keeps", "n2 n2");
+    given_job(s, "boss", "q", boss);
+    expect_state(s, "boss", "Reserved WaitingForVictims");
+    job_suspended_by_user(s, "keeps", true);
+    gang_stops(s, "keeps");
+    expect_state(s, "boss", "Admitted");
+}
+
+static void the_first_account_of_two(void **state)
+{
+    expect_one_account_will_do(*state, "pods=2 cpu=1 priority=lower selector=zone:east created=0",
+                               "pods=2 cpu=1 priority=high selector=zone:east created=1000");
+}
+
+static void the_second_account_of_two(void **state)
+{
+    expect_one_account_will_do(*state,
+                               "pods=2 memory=1Gi priority=lower selector=zone:east created=0",
+                               "pods=2 memory=1Gi priority=high selector=zone:east created=1000");
+}
+
 static void room_that_other_room_follows(void **state)
 {
     struct scenario *s = *state;
@@ -147,6 +179,8 @@ static void it_asks_for_less_and_another_is_judged_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        scenario_test(the_first_account_of_two),
+        scenario_test(the_second_account_of_two),
         scenario_test(room_that_other_room_follows),
         scenario_test(pods_on_their_way_that_are_bound_elsewhere),
         scenario_test(what_still_stops_is_for_it),

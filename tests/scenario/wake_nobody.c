@@ -284,6 +284,44 @@ static void rule_about_devices_wakes_nobody_who_wants_none(void **state)
     expect_nobody_woken(s);
 }
 
+/* It is Reserved in the east: what comes free of another tree, of another account or in the west is
+ * nothing to it; something that is, it is tried for once. */
+static void who_is_reserved_is_not_tried_for_what_is_nothing_to_it(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n1", "cpu=4 label=zone:east");
+    given_node(s, "n2", "cpu=8 memory=64Gi label=zone:west");
+    given_pod(s, "foreign-east", "n1", "cpu=1");
+    given_pod(s, "foreign-west", "n2", "cpu=1");
+    given_queue(s, "q", "cpu=9 memory=64Gi within=LowerPriority");
+    given_queue(s, "r", "cpu=9");
+    given_job(s, "stops", "q", "pods=3 cpu=1 selector=zone:east priority=low created=0");
+    given_job(s, "of-another-account", "q", "pods=1 memory=1Gi selector=zone:west created=0");
+    given_job(s, "of-another-tree", "r", "pods=1 cpu=1 selector=zone:west created=0");
+    scenario_start(s);
+    gang_starts(s, "stops", "n1 n1 n1");
+    gang_starts(s, "of-another-account", "n2");
+    gang_starts(s, "of-another-tree", "n2");
+    given_job(s, "boss", "q", "pods=2 cpu=1 selector=zone:east priority=high created=1000");
+    expect_state(s, "boss", "Reserved WaitingForVictims");
+    (void)counts_take(s);
+    pod_gone(s, "foreign-west");
+    check_i64(counts_take(s).gangs_visited, 0);
+    job_suspended_by_user(s, "of-another-tree", true);
+    gang_stops(s, "of-another-tree");
+    check_i64(counts_take(s).gangs_visited, 0);
+    job_suspended_by_user(s, "of-another-account", true);
+    gang_stops(s, "of-another-account");
+    check_i64(counts_take(s).gangs_visited, 0);
+    pod_gone(s, "foreign-east");
+    check_i64(counts_take(s).gangs_visited, 1);
+    expect_state(s, "boss", "Reserved WaitingForVictims");
+    given_priority_class(s, "another", 5);
+    check_i64(counts_take(s).gangs_visited, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +336,7 @@ int main(void)
         scenario_test(room_that_is_left_elsewhere_wakes_nobody),
         scenario_test(only_the_node_that_it_names_wakes_a_gang),
         scenario_test(rule_about_devices_wakes_nobody_who_wants_none),
+        scenario_test(who_is_reserved_is_not_tried_for_what_is_nothing_to_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
