@@ -182,14 +182,28 @@ static void outstanding_end(const struct core *core, const struct outstanding *a
 
 /* -- the judgement ----------------------------------------------------------------------------- */
 
-/* Beside all that holds something now. One that may preempt rather than borrow, or rather than go
- * on to the next flavor, has chosen. */
-static bool fits_now(struct core *core, struct gang *gang, struct evaluation *ret_evaluation)
+static struct outstanding *now_begin(struct core *core, struct gang *gang)
 {
     struct outstanding *others = outstanding_begin(core, gang);
     bookings_ignore(core, true); /* those are looked at beside what will be there then */
     core->judged = gang;
     core->level_cap = gang->room->reserved_level;
+    return others;
+}
+
+static void now_end(struct core *core, const struct outstanding *others)
+{
+    core->level_cap = LEVEL_ANY;
+    core->judged = NULL;
+    bookings_ignore(core, false);
+    outstanding_end(core, others);
+}
+
+/* Beside all that holds something now. One that may preempt rather than borrow, or rather than go
+ * on to the next flavor, has chosen. */
+static bool fits_now(struct core *core, struct gang *gang, struct evaluation *ret_evaluation)
+{
+    struct outstanding *others = now_begin(core, gang);
     core->is_brief = true;
     evaluate_combination(core, gang->shape, gang->room->reserved_combination, ret_evaluation);
     bool is_choosy = fungible_may_preempt_first(gang->queue);
@@ -204,10 +218,7 @@ static bool fits_now(struct core *core, struct gang *gang, struct evaluation *re
         evaluate_combination(core, gang->shape, ret_evaluation->combination, ret_evaluation);
         fits = ret_evaluation->verdict.reason == REASON_NONE;
     }
-    core->level_cap = LEVEL_ANY;
-    core->judged = NULL;
-    bookings_ignore(core, false);
-    outstanding_end(core, others);
+    now_end(core, others);
     return fits;
 }
 
@@ -242,6 +253,22 @@ static bool fits_then(struct core *core, struct gang *gang, const struct evaluat
     return then.verdict.reason == REASON_NONE && pods_of(&then) >= pods_of(now);
 }
 
+/* Where it fits now it will be in somebody's way: on another flavor it may not. */
+static bool fits_on_another(struct core *core, struct gang *gang, struct evaluation *ret_evaluation)
+{
+    uint32_t count =
+        fungible_may_preempt_first(gang->queue) ? 0 : evaluate_combination_count(core, gang->shape);
+    bool fits = false;
+    for (uint32_t combination = 0; combination < count && count > 1 && !fits; combination++) {
+        struct outstanding *others = now_begin(core, gang);
+        evaluate_combination(core, gang->shape, combination, ret_evaluation);
+        now_end(core, others);
+        fits =
+            ret_evaluation->verdict.reason == REASON_NONE && fits_then(core, gang, ret_evaluation);
+    }
+    return fits;
+}
+
 static bool fits_early(struct core *core, struct gang *gang, struct evaluation *ret_evaluation)
 {
     bool is_idle = !gang_is_busy(gang); /* one that isn't may be invalid, and have no shape */
@@ -255,7 +282,8 @@ static bool fits_early(struct core *core, struct gang *gang, struct evaluation *
     whatif_begin(core);
     whatif_take_out(core, gang);
     bool fits_beside = fits_now(core, gang, ret_evaluation);
-    bool fits = fits_beside && fits_then(core, gang, ret_evaluation);
+    bool fits = fits_beside && (fits_then(core, gang, ret_evaluation) ||
+                                fits_on_another(core, gang, ret_evaluation));
     whatif_put_back(core, gang);
     whatif_end(core);
     gang->may_start_early = false;

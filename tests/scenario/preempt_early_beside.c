@@ -330,6 +330,36 @@ static void a_head_that_has_come_since_is_ahead(void **state)
     expect_state(s, "boss", "Admitted");
 }
 
+/* On oak it would be in the way of the head: on pine, which comes free later, it isn't. */
+static void another_flavor_than_the_heads_will_do(void **state)
+{
+    struct scenario *s = *state;
+    given_priorities(s);
+    given_priority_class(s, "top", 20);
+    given_node(s, "n1", "cpu=64");
+    given_flavor(s, "oak", "");
+    given_flavor(s, "pine", "");
+    given_queue(s, "q",
+                "flavor=oak cpu=8 flavor=pine cpu=2 strategy=Backfill within=LowerPriority");
+    given_job(s, "stops", "q", "pods=2 cpu=1 priority=lower created=0");
+    given_job(s, "long", "q", "pods=4 cpu=1 priority=top max-runtime=60m created=0");
+    given_job(s, "keeps", "q", "pods=2 cpu=1 priority=top max-runtime=60m created=0");
+    scenario_start(s);
+    given_job(s, "on-pine", "q", "pods=2 cpu=1 priority=top max-runtime=60m created=0");
+    gang_starts(s, "stops", "n1 n1");
+    gang_starts(s, "long", "n1 n1 n1 n1");
+    gang_starts(s, "keeps", "n1 n1");
+    gang_starts(s, "on-pine", "n1 n1");
+    at(s, 60000);
+    given_job(s, "boss", "q", "pods=2 cpu=1 priority=mid created=60000");
+    expect_state(s, "boss", HELD);
+    given_job(s, "head", "q", "pods=8 cpu=1 priority=high max-runtime=60m created=61000");
+    job_finishes(s, "keeps");
+    expect_state(s, "boss", HELD);
+    job_finishes(s, "on-pine");
+    expect_state(s, "boss", "Admitted");
+}
+
 /* -- no more than so many ------------------------------------------------------------------------
  */
 
@@ -383,6 +413,7 @@ int main(void)
         scenario_test(the_first_gets_what_is_free_when_nodes_have_gone),
         scenario_test(a_victim_is_not_in_the_way_of_a_head),
         scenario_test(a_head_that_has_come_since_is_ahead),
+        scenario_test(another_flavor_than_the_heads_will_do),
         scenario_test(one_behind_64_others_waits_for_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
