@@ -367,7 +367,7 @@ static void another_flavor_than_the_heads_will_do(void **state)
 static void one_behind_64_others_waits_for_them(void **state)
 {
     struct scenario *s = *state;
-    char name[16];
+    char name[24];
     given_priorities(s);
     given_node(s, "n1", "cpu=200 pods=200");
     given_queue(s, "q", "cpu=64 within=LowerPriority");

@@ -195,6 +195,30 @@ int64_t vopr_used(struct vopr *v, uint32_t queue, enum vopr_resource resource)
                      : charges.used[queue][resource];
 }
 
+struct claim_users {
+    struct str name, uid; /* of the Job that is asked about */
+    bool has_others;
+};
+
+static void find_other_user(void *ctx, const void *value)
+{
+    struct claim_users *users = ctx;
+    const struct pod *pod = value;
+    bool is_over =
+        str_eq_c(pod->status.phase, "Succeeded") || str_eq_c(pod->status.phase, "Failed");
+    users->has_others =
+        users->has_others || (!is_over && str_starts_with(pod->meta.name, users->name) &&
+                              !str_eq(vopr_job_uid(pod), users->uid));
+}
+
+/* What is left of the Job that had its name before holds its claim, and pays for it. */
+static bool is_claim_paid(struct vopr *v, const struct job *job)
+{
+    struct claim_users users = {.name = job->meta.name, .uid = job->meta.uid};
+    sim_each(v->sim, KIND_POD, find_other_user, &users);
+    return users.has_others;
+}
+
 static void check_quota(struct vopr *v, uint32_t number)
 {
     if (sim_now_ms(v->sim) - v->quota_changed_ms > SEEN_MS) {
@@ -209,7 +233,8 @@ static void check_quota(struct vopr *v, uint32_t number)
         bool is_lab = shape->queue < 2;
         int64_t used = is_lab ? charges.used[0][r] + charges.used[1][r] : charges.used[2][r];
         int64_t quota = is_lab ? quotas[0][r] + quotas[1][r] : quotas[2][r];
-        bool asks = shape->per_pod[r] > 0 || (r == DEVICES && shape->is_shared);
+        bool asks =
+            shape->per_pod[r] > 0 || (r == DEVICES && shape->is_shared && !is_claim_paid(v, job));
         if (used > quota && asks) {
             fail_msg("admitting " STR_FMT " goes over quota: %lld of %lld of resource %d",
                      STR_ARG(job_name(number)), (long long)used, (long long)quota, r);
