@@ -9,7 +9,7 @@
 
 bool shape_is_physical(const struct shape *shape)
 {
-    return !str_eq_c(shape->queue->object->spec.fit, "Quota") && !check_is_asked(shape);
+    return queue_looks_at_nodes(shape->queue) && !check_is_asked(shape);
 }
 
 /* Whichever flavor it may get: that one could tolerate a taint. */

@@ -87,6 +87,7 @@ struct queue_state *queue_find(const struct core *core, struct str name);
 struct queue_state *queue_get(struct core *core, struct str name);
 void queue_free_if_unused(struct core *core, struct queue_state *queue);
 bool queue_is_strict(const struct queue_state *queue);
+bool queue_looks_at_nodes(const struct queue_state *queue); /* unless it is `fit: Quota` */
 /* Never NULL. Static, or borrowed from the queue's object. */
 const struct queue_preemption *queue_preemption_policy(const struct queue_state *queue);
 int64_t queue_pods_ready_timeout_ms(const struct queue_state *queue);

@@ -269,12 +269,33 @@ static bool fits_on_another(struct core *core, struct gang *gang, struct evaluat
     return fits;
 }
 
+/* One that was let go a moment ago may have pods that the watch has yet to show: its Job counts
+ * them, or will, and nobody knows their nodes. */
+static bool has_unseen_pods(const struct gang *victim)
+{
+    int64_t told = sat_add(victim->run->active, victim->run->terminating);
+    int64_t seen = (int64_t)victim->live_pods + (int64_t)victim->run->lost_pods;
+    bool may_come = told == 0 && seen == 0 && !victim->has_suspended_condition;
+    return victim->reservation != NULL && !victim->is_job_gone && (told > seen || may_come);
+}
+
+static bool are_victims_seen(const struct core *core, const struct gang *gang)
+{
+    uint32_t count = queue_looks_at_nodes(gang->queue) ? core->stopping.count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (has_unseen_pods(core->stopping.items[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool fits_early(struct core *core, struct gang *gang, struct evaluation *ret_evaluation)
 {
     bool is_idle = !gang_is_busy(gang); /* one that isn't may be invalid, and have no shape */
     bool is_told = is_idle && (gang->may_start_early || core->has_freed);
     bool is_due = is_told || (is_idle && core->options.is_plain);
-    if (!is_due || !selectors_are_known(core, gang->shape)) {
+    if (!is_due || !are_victims_seen(core, gang) || !selectors_are_known(core, gang->shape)) {
         return false;
     }
     core->cost.gangs_visited += is_told ? 1 : 0;

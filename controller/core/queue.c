@@ -57,6 +57,11 @@ void queue_free_if_unused(struct core *core, struct queue_state *queue)
     }
 }
 
+bool queue_looks_at_nodes(const struct queue_state *queue)
+{
+    return queue->object != NULL && !str_eq_c(queue->object->spec.fit, "Quota");
+}
+
 bool queue_is_strict(const struct queue_state *queue)
 {
     return queue->object != NULL && str_eq_c(queue->object->spec.queueing_strategy, "StrictFIFO");

@@ -176,6 +176,28 @@ static void it_asks_for_less_and_another_is_judged_first(void **state)
     expect_state(s, "stuck", "Reserved WaitingForVictims");
 }
 
+/* Its Job counts a pod that no watch has shown yet: it has the only room, and isn't gone. */
+static void a_victims_pod_that_is_not_seen_yet_holds_its_room(void **state)
+{
+    struct scenario *s = *state;
+    given_priority_class(s, "low", 1);
+    given_priority_class(s, "high", 9);
+    given_node(s, "n1", "cpu=2");
+    given_queue(s, "q", "cpu=8 within=LowerPriority");
+    given_job(s, "stops", "q", "pods=1 cpu=2 priority=low created=0");
+    expect_state(s, "stops", "Admitted");
+    scenario_job(s, "stops")->status.active = (struct opt_int){true, 1};
+    object_changed(s, KIND_JOB, "stops");
+    given_job(s, "boss", "q", "pods=1 cpu=2 priority=high created=1000");
+    expect_state(s, "boss", "Reserved WaitingForVictims");
+    at(s, 5000);
+    expect_state(s, "boss", "Reserved WaitingForVictims");
+    gang_starts(s, "stops", "n1");
+    expect_state(s, "boss", "Reserved WaitingForVictims");
+    gang_stops(s, "stops");
+    expect_state(s, "boss", "Admitted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +208,7 @@ int main(void)
         scenario_test(what_still_stops_is_for_it),
         scenario_test(it_asks_for_less),
         scenario_test(it_asks_for_less_and_another_is_judged_first),
+        scenario_test(a_victims_pod_that_is_not_seen_yet_holds_its_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
