@@ -290,15 +290,20 @@ static bool are_victims_seen(const struct core *core, const struct gang *gang)
     return true;
 }
 
+/* One that is busy may be invalid, and have no shape. */
+static bool can_be_judged(struct core *core, const struct gang *gang)
+{
+    return !gang_is_busy(gang) && (gang->may_start_early || core->options.is_plain) &&
+           are_victims_seen(core, gang) && selectors_are_known(core, gang->shape);
+}
+
 static bool fits_early(struct core *core, struct gang *gang, struct evaluation *ret_evaluation)
 {
-    bool is_idle = !gang_is_busy(gang); /* one that isn't may be invalid, and have no shape */
-    bool is_told = is_idle && (gang->may_start_early || core->has_freed);
-    bool is_due = is_told || (is_idle && core->options.is_plain);
-    if (!is_due || !are_victims_seen(core, gang) || !selectors_are_known(core, gang->shape)) {
+    gang->may_start_early = gang->may_start_early || core->has_freed; /* until it is judged */
+    if (!can_be_judged(core, gang)) {
         return false;
     }
-    core->cost.gangs_visited += is_told ? 1 : 0;
+    core->cost.gangs_visited += gang->may_start_early ? 1 : 0;
     bookings_prepare(core);
     whatif_begin(core);
     whatif_take_out(core, gang);

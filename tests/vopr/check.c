@@ -219,6 +219,13 @@ static bool is_claim_paid(struct vopr *v, const struct job *job)
     return users.has_others;
 }
 
+static bool asks_for(struct vopr *v, const struct job *job, const struct vopr_shape *shape,
+                     enum vopr_resource resource)
+{
+    return shape->per_pod[resource] > 0 ||
+           (resource == DEVICES && shape->is_shared && !is_claim_paid(v, job));
+}
+
 static void check_quota(struct vopr *v, uint32_t number)
 {
     if (sim_now_ms(v->sim) - v->quota_changed_ms > SEEN_MS) {
@@ -233,9 +240,7 @@ static void check_quota(struct vopr *v, uint32_t number)
         bool is_lab = shape->queue < 2;
         int64_t used = is_lab ? charges.used[0][r] + charges.used[1][r] : charges.used[2][r];
         int64_t quota = is_lab ? quotas[0][r] + quotas[1][r] : quotas[2][r];
-        bool asks =
-            shape->per_pod[r] > 0 || (r == DEVICES && shape->is_shared && !is_claim_paid(v, job));
-        if (used > quota && asks) {
+        if (used > quota && asks_for(v, job, shape, (enum vopr_resource)r)) {
             fail_msg("admitting " STR_FMT " goes over quota: %lld of %lld of resource %d",
                      STR_ARG(job_name(number)), (long long)used, (long long)quota, r);
         }
