@@ -52,6 +52,13 @@ static void tell_queue(struct world *world, int64_t generation)
     driver_object(world->driver, &object);
 }
 
+static void tell_queue_gone(struct world *world)
+{
+    struct queue queue = {.meta = {.name = STR("q"), .uid = STR("u-q")}};
+    struct object object = {.kind = KIND_QUEUE, .value = &queue.meta};
+    driver_deleted(world->driver, &object);
+}
+
 static void wait_ms(struct world *world, int64_t ms)
 {
     for (int64_t end = world->now_ms + ms; world->now_ms < end; world->now_ms += 100) {
@@ -124,6 +131,23 @@ static void newer_status_waits_for_an_older_one_that_is_sent_again(void **state)
     answer(world, 1, WRITE_OK);
     wait_ms(world, 200);
     check_i64(world->count, 3);
+}
+
+/* Of a queue that was made anew meanwhile, the answer to its own write counts. */
+static void answer_about_a_queue_that_has_gone_is_nobodys(void **state)
+{
+    struct world *world = *state;
+    tell_queue_gone(world);
+    tell_queue(world, 1);
+    wait_ms(world, 2 * STATUS_INTERVAL_MS);
+    check_i64(world->count, 2);
+    answer(world, 0, WRITE_REFUSED);
+    wait_ms(world, 2 * TELL_RETRY_MS);
+    check_i64(world->count, 2);
+    tell_queue_gone(world);
+    answer(world, 1, WRITE_REFUSED);
+    wait_ms(world, 2 * TELL_RETRY_MS);
+    check_i64(world->count, 2);
 }
 
 /* A server that has just been started answers so, and a moment later it takes the write. */
@@ -205,6 +229,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(newer_status_waits_for_an_older_one_that_is_sent_again,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(answer_about_a_queue_that_has_gone_is_nobodys, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(write_without_rights_is_tried_again_some_times, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(server_that_was_away_has_all_its_tries_when_it_is_back,
