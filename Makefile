@@ -117,8 +117,8 @@ test-handover: ## a thousand hand-overs of the leader's place, simulated
 
 test-small-scope: ## the core under every order of events at small scope, each state once
 	@cmake/deps test
-	$(call cmake_build,rel,smallscope)
-	@$(BUILD_DIR)/rel/smallscope
+	$(call cmake_build,dev,smallscope)
+	@$(BUILD_DIR)/dev/smallscope
 
 check: ## run the checks of layering, purity, size, format and words
 	@cmake/deps test
