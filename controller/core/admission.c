@@ -157,11 +157,7 @@ static uint64_t content_hash(const struct admission *admission)
         timeless.as_of = (struct opt_time){.is_set = false};
         slim.status.explanation = &timeless;
     }
-    struct json_writer *writer = json_writer_new();
-    encode_object(writer, kind_info(KIND_ADMISSION)->schema, &slim);
-    uint64_t hash = str_hash(json_writer_text(writer), 1);
-    json_writer_free(writer);
-    return hash;
+    return status_content_hash(KIND_ADMISSION, &slim);
 }
 
 static struct hash_orphan *orphan_find(const struct core *core, struct str key)

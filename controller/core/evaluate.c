@@ -59,7 +59,7 @@ static struct verdict judge(struct attempt *attempt, struct evaluation *evaluati
                    ? evaluation->verdict
                    : verdict;
     }
-    if (attempt->core->ignores_room || str_eq_c(attempt->object->spec.fit, "Quota")) {
+    if (attempt->core->ignores_room || !queue_looks_at_nodes(attempt->shape->queue)) {
         return verdict;
     }
     return attempt_check_fit(attempt, evaluation);

@@ -3,7 +3,7 @@
 #include "tallyman/api/codec.h"
 #include "tallyman/base/limits.h"
 
-static uint64_t hash_of(enum object_kind kind, const void *content)
+uint64_t status_content_hash(enum object_kind kind, const void *content)
 {
     struct json_writer *writer = json_writer_new();
     encode_object(writer, kind_info(kind)->schema, content);
@@ -19,13 +19,13 @@ int64_t status_write_due_ms(const struct status_write *status)
 
 bool status_write_is_news(enum object_kind kind, const void *content, struct status_write *status)
 {
-    status->said_hash = hash_of(kind, content);
+    status->said_hash = status_content_hash(kind, content);
     return status->said_hash != status->shown_hash;
 }
 
 void status_write_shown(enum object_kind kind, const void *content, struct status_write *status)
 {
-    status->shown_hash = hash_of(kind, content);
+    status->shown_hash = status_content_hash(kind, content);
     status->is_shown_since = true;
     status->is_dirty = status->is_dirty || status->shown_hash != status->said_hash;
 }

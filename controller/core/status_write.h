@@ -22,6 +22,8 @@ struct status_write {
     int64_t next_ms;     /* not before */
 };
 
+/* Of what is said, to tell whether it is the same. */
+uint64_t status_content_hash(enum object_kind kind, const void *content);
 /* When it is to be written; INT64_MAX: nothing is. */
 int64_t status_write_due_ms(const struct status_write *status);
 /* `content`: a Queue, Cohort or ResourceFlavor with its name and the status as it should be. False:

@@ -6,8 +6,7 @@
 #include "support/check.h"
 #include "support/scenario.h"
 #include "support/scenario_internal.h"
-
-#define RETRY_MS 15000
+#include "tallyman/base/limits.h"
 
 static int64_t writes(struct scenario *s)
 {
@@ -30,17 +29,17 @@ static void a_refused_admission_is_written_again_later(void **state)
     scenario_start(s);
     at(s, 1000);
     (void)writes(s);
-    at(s, RETRY_MS - 1000);
+    at(s, TELL_RETRY_MS - 1000);
     check_i64(writes(s), 0);
     assert_false(scenario_has(s, KIND_ADMISSION, "second"));
-    at(s, 2 * RETRY_MS);
+    at(s, 2 * TELL_RETRY_MS);
     assert_true(writes(s) >= 2);
     admissions_are_refused(s, false);
-    at(s, 4 * RETRY_MS);
+    at(s, 4 * TELL_RETRY_MS);
     expect_state(s, "first", "Admitted");
     expect_state(s, "second", "Pending QuotaExhausted");
     (void)writes(s);
-    at(s, 10 * RETRY_MS);
+    at(s, 10 * TELL_RETRY_MS);
     check_i64(writes(s), 0);
 }
 
@@ -53,7 +52,7 @@ static void tries_are_bounded(void **state)
     scenario_start(s);
     (void)writes(s);
     at(s, 3600000);
-    assert_in_range(writes(s), 2, 2 * 3600000 / RETRY_MS + 4);
+    assert_in_range(writes(s), 2, 2 * 3600000 / TELL_RETRY_MS + 4);
 }
 
 /* Jobs start and give back what they had, though nobody can read of it. */
@@ -164,7 +163,7 @@ static void a_place_that_comes_late_is_taken(void **state)
              scenario_job(s, "second")->meta.uid.ptr);
     given_json(s, KIND_ADMISSION, json);
     admissions_are_refused(s, false);
-    at(s, 2 * RETRY_MS);
+    at(s, 2 * TELL_RETRY_MS);
     expect_state(s, "second", "Pending QuotaExhausted");
     job_finishes(s, "first");
     expect_state(s, "third", "Admitted");
@@ -185,7 +184,7 @@ static void what_was_forgotten_is_written_again(void **state)
     told->status.reason = STR("DevicesUnavailable");
     (void)writes(s);
     tell(s, entry_need(s, KIND_ADMISSION, "second"));
-    at(s, 60000 + 2 * RETRY_MS);
+    at(s, 60000 + 2 * TELL_RETRY_MS);
     expect_state(s, "second", "Pending QuotaExhausted");
     check_i64(writes(s), 1);
     at(s, 300000);

@@ -210,16 +210,14 @@ static void what_a_victim_holds_stands_in_once(void **state)
 /* -- nodes ----------------------------------------------------------------------------------------
  */
 
-/* `ahead` needs n3 beside n1, which its victim has: that n3 is free is nothing to `behind`, whose
- * own victim stops on n2. */
-static void given_ahead_and_behind(struct scenario *s)
+/* `stops-1` fills n1 and `stops-2` n2; somebody else's pod is on that node. */
+static void given_two_that_may_stop(struct scenario *s, const char *node, const char *foreign)
 {
     given_priorities(s);
     given_node(s, "n1", "cpu=2");
     given_node(s, "n2", "cpu=2");
     given_node(s, "n3", "cpu=2");
-    given_node(s, "n4", "cpu=1");
-    given_pod(s, "foreign", "n4", "cpu=1");
+    given_pod(s, "foreign", node, foreign);
     given_queue(s, "q", "cpu=99 within=LowerPriority");
     given_job(s, "stops-1", "q", "pods=2 cpu=1 priority=lower created=0");
     given_job(s, "stops-2", "q", "pods=2 cpu=1 priority=low created=0");
@@ -227,6 +225,14 @@ static void given_ahead_and_behind(struct scenario *s)
     gang_starts(s, "stops-1", "n1 n1");
     gang_starts(s, "stops-2", "n2 n2");
     at(s, 1000);
+}
+
+/* `ahead` needs n3 beside n1, which its victim has: that n3 is free is nothing to `behind`, whose
+ * own victim stops on n2. */
+static void given_ahead_and_behind(struct scenario *s)
+{
+    given_node(s, "n4", "cpu=1");
+    given_two_that_may_stop(s, "n4", "cpu=1");
     given_job(s, "ahead", "q", "pods=2 cpu=2 priority=high created=1000");
     at(s, 2000);
     given_job(s, "behind", "q", "pods=1 cpu=2 priority=mid created=2000");
@@ -259,18 +265,7 @@ static void one_that_comes_to_be_behind_leaves_it(void **state)
 static void the_first_gets_what_is_free_when_nodes_have_gone(void **state)
 {
     struct scenario *s = *state;
-    given_priorities(s);
-    given_node(s, "n1", "cpu=2");
-    given_node(s, "n2", "cpu=2");
-    given_node(s, "n3", "cpu=2");
-    given_pod(s, "foreign", "n3", "cpu=2");
-    given_queue(s, "q", "cpu=99 within=LowerPriority");
-    given_job(s, "stops-1", "q", "pods=2 cpu=1 priority=lower created=0");
-    given_job(s, "stops-2", "q", "pods=2 cpu=1 priority=low created=0");
-    scenario_start(s);
-    gang_starts(s, "stops-1", "n1 n1");
-    gang_starts(s, "stops-2", "n2 n2");
-    at(s, 1000);
+    given_two_that_may_stop(s, "n3", "cpu=2");
     given_job(s, "behind", "q", "pods=2 cpu=1 priority=mid created=1000");
     at(s, 2000);
     given_job(s, "ahead", "q", "pods=2 cpu=1 priority=high created=2000");

@@ -3,8 +3,7 @@
 #include "support/check.h"
 #include "support/scenario.h"
 #include "support/scenario_internal.h"
-
-#define RETRY_MS 15000
+#include "tallyman/base/limits.h"
 
 static void given_all_kinds(struct scenario *s)
 {
@@ -40,13 +39,13 @@ static void what_was_refused_is_written_again(void **state)
     given_all_kinds(s);
     statuses_are_refused(s, true);
     scenario_start(s);
-    at(s, 2 * RETRY_MS);
+    at(s, 2 * TELL_RETRY_MS);
     assert_true(str_is_empty(queue_status(s)->usage));
     statuses_are_refused(s, false);
-    at(s, 4 * RETRY_MS);
+    at(s, 4 * TELL_RETRY_MS);
     expect_all_told(s, "cpu 2/4");
     (void)writes(s);
-    at(s, 20 * RETRY_MS);
+    at(s, 20 * TELL_RETRY_MS);
     check_i64(writes(s), 0);
 }
 
@@ -58,7 +57,7 @@ static void tries_are_bounded(void **state)
     scenario_start(s);
     (void)writes(s);
     at(s, 3600000);
-    assert_in_range(writes(s), 3, 3 * (3600000 / RETRY_MS + 2));
+    assert_in_range(writes(s), 3, 3 * (3600000 / TELL_RETRY_MS + 2));
 }
 
 /* etcd was put back to what it had before. */
